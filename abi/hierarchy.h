@@ -26,7 +26,7 @@
 #define SL_TREE_PRIORITIES 64
 #define SL_PART_PRIORITIES 16 /* of the parts of a leaf */
 #define SL_PART_CLASSES    16 /* classes of a divided leaf's packets; the last is that of packets without one */
-#define SL_TREE_CLASSES    128 /* classes of packets where they alone choose the leaf; the last is that of packets without one */
+#define SL_TREE_CLASSES    128 /* of sl_tree.class_leaf: a power of two above SL_CLASSES; the last is for unclassified packets */
 /* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */
 #define SL_WHEEL_BUCKETS   4096
 #define SL_WHEEL_TICK_BITS 14
@@ -185,7 +185,7 @@ struct sl_tree {
 	u16 rests_first, rests_last; /* 1 + those of them that rest longest and shortest; 0: there are none */
 	u32 leaf_sizes; /* lists of sizes that have leaves, as bits */
 	u16 larger[SL_LEAF_SIZES]; /* 1 + the first leaf of each list of sizes */
-	u16 leaf_of_class[SL_TREE_CLASSES]; /* 1 + the leaf of each class; the last is 0: addresses choose the leaf */
+	u16 class_leaf[SL_TREE_CLASSES]; /* 1 + the leaf of each class, in a class tree; the last is 0: addresses choose */
 	struct sl_wheel wheel[SL_TURNS];
 	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves */
 	struct sl_priorities priority[SL_INNERS];
@@ -226,7 +226,7 @@ struct sl_parts_conf {
 	u16 of_class[SL_PART_CLASSES];
 };
 
-/* The leaf of the packets of a class, where classes alone choose it. */
+/* The leaf of the packets of a class, in a class tree. */
 struct sl_class_leaf_conf {
 	u32 leaf; /* 1 + its number; 0: there is none */
 };

@@ -14,7 +14,7 @@ enum sl_change_kind {
 	SL_CHANGE_NODE, /* struct sl_node_conf */
 	SL_CHANGE_REMOVE, /* of a node */
 	SL_CHANGE_PARTS, /* struct sl_parts_conf, of a divided leaf */
-	SL_CHANGE_CLASS /* struct sl_class_leaf_conf, of a class */
+	SL_CHANGE_CLASS_LEAF /* struct sl_class_leaf_conf, of a class */
 };
 
 struct sl_tree_change {

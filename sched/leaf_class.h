@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The leaf for packets of a class, where a leaf is divided into parts, or where classes alone choose the leaf. */
+/* The leaf for packets of a class, where a leaf is divided into parts, or in a class tree, where the class alone chooses the leaf. */
 #pragma once
 #include "world.h"
 #include "../abi/hierarchy.h"
@@ -24,16 +24,16 @@ SL_FN u32 leaf_of_class(const struct sl_tree *t, u32 n, u32 class)
 	return sl_at(t->leaf, n)->limit_pkts ? n : SL_NO_NODE;
 }
 
-/* Whether classes alone choose the leaf of a packet, whatever its addresses. */
-SL_FN int classes_choose_leaf(const struct sl_tree *t)
+/* Whether this is a class tree: the class of a packet chooses its leaf, whatever its addresses. */
+SL_FN int is_class_tree(const struct sl_tree *t)
 {
-	return t->leaf_of_class[SL_TREE_CLASSES - 1] != 0;
+	return t->class_leaf[SL_TREE_CLASSES - 1] != 0;
 }
 
-/* The leaf that queues a packet of this class, where classes alone choose it. SL_NO_NODE: the class has none, or it is not configured. */
+/* The leaf that queues a packet of this class, in a class tree. SL_NO_NODE: the class has none, or it is not configured. */
 SL_FN u32 leaf_by_class(const struct sl_tree *t, u32 class)
 {
-	u32 n = *sl_at(t->leaf_of_class, class) - 1u;
+	u32 n = *sl_at(t->class_leaf, class) - 1u;
 
 	if (n >= SL_FIRST_INNER)
 		return SL_NO_NODE;

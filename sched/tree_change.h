@@ -6,7 +6,7 @@
  *	tree_set_queue	how some leaves queue by flow
  *	tree_configure	what a node is: its parent, limits and weight
  *	tree_set_parts	the parts of a divided leaf, by class
- *	tree_set_class	the leaf of a class, where classes alone choose it
+ *	tree_set_class_leaf	the leaf of a class, in a class tree
  *	tree_remove	a node without packets and children is no more
  *	tree_make	any of these, as a record
  *	tree_catch_up	the next changes of a ring
@@ -191,12 +191,12 @@ SL_GLOBAL int tree_set_parts(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	return 0;
 }
 
-/* Packets of a class go to this leaf, whatever their addresses, once the last class has one too. */
-SL_GLOBAL int tree_set_class(struct sl_tree *t SL_NONNULL, u32 class, const struct sl_class_leaf_conf *g SL_NONNULL)
+/* Packets of a class go to this leaf. Once the last class, that of unclassified packets, has a leaf, addresses are not looked at. */
+SL_GLOBAL int tree_set_class_leaf(struct sl_tree *t SL_NONNULL, u32 class, const struct sl_class_leaf_conf *g SL_NONNULL)
 {
 	if (!g)
 		return 0;
-	*sl_at(t->leaf_of_class, class) = (u16)g->leaf;
+	*sl_at(t->class_leaf, class) = (u16)g->leaf;
 	return 0;
 }
 
@@ -217,8 +217,8 @@ SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_n
 	case SL_CHANGE_PARTS:
 		tree_set_parts(t, c->at, (const struct sl_parts_conf *)c->what);
 		return SL_TREE_DONE;
-	case SL_CHANGE_CLASS:
-		tree_set_class(t, c->at, (const struct sl_class_leaf_conf *)c->what);
+	case SL_CHANGE_CLASS_LEAF:
+		tree_set_class_leaf(t, c->at, (const struct sl_class_leaf_conf *)c->what);
 		return SL_TREE_DONE;
 	}
 	return SL_TREE_NO_NODE;

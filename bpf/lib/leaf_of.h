@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group; and by its class, where that leaf has classes. In a tree
- * of classes alone, by its class.
+ * The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group; and by its class, where that leaf has classes. In a class
+ * tree, by its class alone.
  */
 #pragma once
 #include "tree_maps.h"
@@ -16,7 +16,7 @@ static __always_inline u32 sl_class_in_leaf(u32 tc_index)
 	return tc_index >> SL_CLASS_BITS && class < SL_PART_CLASSES - 1 ? class : SL_PART_CLASSES - 1;
 }
 
-/* The class of a packet in a tree of classes alone, from its tc_index as above. */
+/* The class of a packet in a class tree, from its tc_index as above. */
 static __always_inline u32 sl_class_in_tree(u32 tc_index)
 {
 	return tc_index >> SL_CLASS_BITS ? tc_index & (SL_CLASSES - 1) : SL_TREE_CLASSES - 1;
@@ -51,7 +51,7 @@ static __always_inline u32 sl_leaf_of_packet(const u32 *word, u32 tc_index)
 
 	if (!t)
 		return SL_NO_NODE;
-	if (classes_choose_leaf(t))
+	if (is_class_tree(t))
 		return leaf_by_class(t, sl_class_in_tree(tc_index));
 	leaf = sl_leaf_of_address(t, word);
 	return leaf == SL_ADDRESS_NO_LEAF ? SL_NO_NODE : leaf_of_class(t, leaf, sl_class_in_leaf(tc_index));

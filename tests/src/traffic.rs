@@ -1,6 +1,7 @@
 //! UDP streams that are counted packet by packet: each packet carries its number and send time, the kernel stamps its arrival.
 //! Senders are paced in steps of a millisecond, since no sleep is finer.
 
+use crate::command::await_that;
 use crate::net::Ns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
@@ -264,6 +265,8 @@ pub fn run(
 ) -> Vec<Outcome> {
     let streams = start(from, to, address, flows);
     thread::sleep(time);
+    // On a busy machine the sender may not have had its turn.
+    await_that("packets to be sent", Duration::from_secs(10), || streams.so_far().0 >= flows.len() as u64);
     streams.finish(lost)
 }
 

@@ -91,9 +91,9 @@ fn text(explanation: &Explanation) -> String {
         let plan = subscriber.plan.as_ref().map_or(String::new(), |plan| format!(", plan {plan}"));
         let who = match &subscriber.id {
             Some(_) if subscriber.is_class => None,
-            None if subscriber.is_class => Some(
-                "none: ARP, neighbour discovery, DHCP and broken packets have a queue beside the classes".to_owned(),
-            ),
+            None if subscriber.is_class => {
+                Some("unclassified, as ARP, neighbour discovery, DHCP and packets with broken headers are".to_owned())
+            }
             Some(id) => {
                 let class = subscriber.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
                 Some(format!("{id}{plan}{class}; {way}, by its {end}"))

@@ -122,8 +122,8 @@ fn text(status: &Status, color: bool) -> String {
 
 /// The lines on sites and on the subscribers that sent the most.
 fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
-    if tree.of_classes {
-        return classes_below_others(tree, bold);
+    if tree.is_class_tree {
+        return class_tree(tree, bold);
     }
     let way = match tree.way {
         Way::Down => "down, by destination",
@@ -147,8 +147,8 @@ fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> 
     lines
 }
 
-/// The lines on a tree of classes: each behind the one above it.
-fn classes_below_others(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
+/// The lines on a class tree: each class behind its parent.
+fn class_tree(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["  class", "guarantee", "ceiling", "sent", "bytes", "dropped", "queued", "wait", "bucket"]);
@@ -181,11 +181,11 @@ fn classes_below_others(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec
         table.add_rows(leaves_of(Some(&site.name), site.depth + 1));
     }
     table.add_rows(leaves_of(None, 0));
-    let mut lines = vec![bold("classes below each other"), format!("{table}")];
+    let mut lines = vec![bold("class tree"), format!("{table}")];
     let others = tree.nobody;
     if others.sent.pkts + others.dropped_pkts > 0 {
         lines.push(format!(
-            "  without a class (ARP, neighbour discovery, DHCP, broken): {} packets sent, {} dropped, {} queued",
+            "  unclassified (ARP, neighbour discovery, DHCP, broken headers): {} packets sent, {} dropped, {} queued",
             others.sent.pkts, others.dropped_pkts, others.backlog.pkts
         ));
     }

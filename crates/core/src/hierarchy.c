@@ -36,7 +36,7 @@ static u32 core_leaf_of_class(struct sl_tree *t, u32 leaf, u32 class)
 
 static u32 core_leaf_by_class(struct sl_tree *t, u32 class)
 {
-	return classes_choose_leaf(t) ? leaf_by_class(t, class) : SL_NO_NODE;
+	return is_class_tree(t) ? leaf_by_class(t, class) : SL_NO_NODE;
 }
 
 static u32 core_remove(struct sl_tree *t, u32 node)

@@ -142,6 +142,11 @@ pub(crate) trait Driver {
         true
     }
 
+    /// Whether the queues have the classes of the policy in force, where other programs can remove one. Asks the kernel for all of them.
+    fn has_its_classes(&self, _: &Record, _: &Path) -> bool {
+        true
+    }
+
     /// Whether the engine tells hosts apart, which takes more parsing.
     fn knows_hosts(&self) -> bool {
         false

@@ -78,10 +78,10 @@ pub struct Record {
     pub hook: Hook,
     /// Name of our qdisc type, with engine `qdisc`.
     pub qdisc: String,
-    /// Direction of the departures, of a policy with subscribers. None: the policy has classes.
+    /// Direction of the departures, of a policy with subscribers or a class tree, which has one direction: up. None: flat classes.
     #[serde(default)]
     pub way: Option<Way>,
-    /// Whether the policy is a tree of classes, which has no subscribers.
+    /// Whether the policy has a class tree.
     #[serde(default)]
     pub class_tree: bool,
     /// Number of queues with a scheduler each; 0: one scheduler at the root serves all.

@@ -1,6 +1,6 @@
 //! The network of a provider: sites, which form a tree below the link, and subscribers below them, or hosts that no list names.
 //!
-//! A policy with `subscribers` or `each_host`, or with classes below others, is a [`NetworkPolicy`] instead of a policy with flat classes; [`resolve`] makes a [`Network`] of it, the tree of
+//! A policy with `subscribers` or `each_host`, or with a class tree, is a [`NetworkPolicy`] instead of a policy with flat classes; [`resolve`] makes a [`Network`] of it, the tree of
 //! numbered nodes that `abi/hierarchy.h` describes. Sites and subscribers stand in the policy or in tables beside it. The files of LibreQoS are
 //! read as they are: `network.json`, a tree of sites with their bandwidth, and `ShapedDevices.csv`, the subscribers with their addresses, rates
 //! and parents. Every mistake is reported with its row, up to the number that [`crate::Diagnostics`] shows, in a time that grows with the table
@@ -166,9 +166,9 @@ pub struct NetworkPolicy {
     pub sites: Sites,
     /// The plans, in the order of the file.
     pub plans: Vec<Plan>,
-    /// The rules that choose the class of a packet inside its subscriber, or in a tree of classes.
+    /// The rules that choose the class of a packet inside its subscriber, or in a class tree.
     pub classification: Classification,
-    /// What makes this a tree of classes: then subscribers and sites stand for classes, and packets are found by their class alone.
+    /// What makes this a class tree: then subscribers and sites stand for classes, and packets are found by their class alone.
     pub class_tree: Option<ClassTree>,
     /// The subscribers.
     pub subscribers: Subscribers,
@@ -407,7 +407,7 @@ impl NetworkPolicy {
         checks::guarantees_fit(&part).then_some(part)
     }
 
-    /// The ids and the names of the classes that packets have, each once, by id: those of all plans, or of a tree of classes.
+    /// The ids and the names of the classes that packets have, each once, by id: those of all plans, or of a class tree.
     pub fn classes(&self) -> Vec<(ClassId, String)> {
         let Some(tree) = &self.class_tree else { return classes_of(&self.plans) };
         let names = self.subscribers.subscribers.iter().map(|leaf| leaf.name.clone());

@@ -129,7 +129,7 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
         }
         match object.get("interfaces") {
             Some(field) => interfaces::read(&mut reader, &object, field, source).map(PolicyFile::Set),
-            None => with_classes(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
+            None => interface_policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
         }
     });
     // Findings at the place of a syntax error are dropped.
@@ -149,8 +149,8 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
     }
 }
 
-/// A policy of an interface, whose classes may stand below others.
-fn with_classes(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {
+/// Reads the policy of an interface, with flat classes or a class tree.
+fn interface_policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {
     if class_tree::is_meant(object) {
         return class_tree::read(reader, object, source).map(Policy::from);
     }

@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 /// Chooses every open value of the policy, and checks it against the link.
 pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
     match &policy.network {
-        Some(network) => with_subscribers(policy, network, context),
-        None => with_classes(policy, context),
+        Some(network) => tree(policy, network, context),
+        None => flat(policy, context),
     }
 }
 
-/// A policy with subscribers, or with classes below others: the tree, below the only class. That class has no limits of its own.
-fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<Resolved, Diagnostics> {
+/// A policy with subscribers or a class tree. That class has no limits of its own.
+fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<Resolved, Diagnostics> {
     let source = network.origin.source().cloned();
     if context.ingress_rate.is_some() {
         let place = |key| network.origin.span(key);
@@ -32,9 +32,9 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
             None => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with subscribers")
                 .at(place("/subscribers"), "queued where they depart")
                 .help("leave it away, and manage both interfaces of the box: each shapes what departs from it"),
-            Some(_) => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with classes below others")
-                .at(place("/classes"), "only departures are queued by such a tree")
-                .help("leave it away, or write the classes without \"parent\""),
+            Some(_) => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with a class tree")
+                .at(place("/classes"), "a class tree queues departures only")
+                .help("leave it out, or write the classes without \"parent\""),
         };
         return Err(Diagnostics::new(source, vec![finding]));
     }
@@ -42,14 +42,14 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
     if let Some(finding) = not_on_tc.clone().filter(|_| context.engine == Engine::Tc) {
         return Err(Diagnostics::new(source, vec![finding]));
     }
-    let tree = network::resolve(network, context)?;
-    let base = with_classes(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
-    let link_rate = tree.link().ceil.down.max(tree.link().ceil.up);
+    let resolved = network::resolve(network, context)?;
+    let base = flat(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
+    let link_rate = resolved.link().ceil.down.max(resolved.link().ceil.up);
     // Notes tell of chosen classes and of the link, which a tree has otherwise; warnings of rules and sets are true of it too.
-    let remarks = tree.remarks.iter().chain(base.remarks.without_notes().iter()).cloned().collect();
+    let remarks = resolved.remarks.iter().chain(base.remarks.without_notes().iter()).cloned().collect();
     let remarks = Diagnostics::new(source.clone(), remarks);
     let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
-    Ok(Resolved { link_rate, remarks, network: Some(tree), not_on_tc, ..base })
+    Ok(Resolved { link_rate, remarks, network: Some(resolved), not_on_tc, ..base })
 }
 
 /// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets
@@ -60,7 +60,8 @@ fn strict_priority_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
         let of_class = tree.inner.iter().position(|own| strict(own.scheduler));
         let of_class = of_class.map(|place| network.sites.sites[place].span.0.clone());
         let place = network.origin.span("/scheduler").filter(|_| strict(tree.scheduler)).or(of_class)?;
-        let title = "engine tc cannot serve classes below others by strict priority: HTB's priorities count between all classes of the tree";
+        let title =
+            "engine tc cannot serve a class tree by strict priority: HTB's priorities count between all of its classes";
         let finding = Diagnostic::error(Kind::Engine, title).at(place, "needs engine qdisc");
         return Some(finding.help(
             "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out and give the urgent class a \"rate\" or a \"weight\"",
@@ -79,7 +80,7 @@ fn strict_priority_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
     ))
 }
 
-fn with_classes(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
+fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
     let mut findings = lint(policy);
     let source = policy.origin.source().cloned();
     let Some((urgent_class, default_class)) = urgent_and_default(policy) else {

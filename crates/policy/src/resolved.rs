@@ -102,7 +102,7 @@ impl Resolved {
         self.limits != Limits::default() || self.classes.iter().any(class)
     }
 
-    /// Whether there are classes inside subscribers, or below others: then a hook before the queue tells each packet's class.
+    /// Whether there are classes inside subscribers, or a class tree: then a hook before the queue tells the class of each packet.
     pub fn has_leaf_classes(&self) -> bool {
         self.network.as_ref().is_some_and(|network| !network.classes.is_empty())
     }

@@ -6,7 +6,7 @@ import { Overview } from "./overview.js";
 import { Policy } from "./policy.js";
 import { Subscriber } from "./subscriber.js";
 import { Subscribers } from "./subscribers.js";
-import { tellOfClasses } from "./tables.js";
+import { setLabels } from "./tables.js";
 
 const EVERY_MS = 1000;
 const VIEWS = ["overview", "subscribers", "rules", "flows", "policy"];
@@ -72,7 +72,7 @@ async function poll() {
   problem(null);
   pending(rates);
   element("subscribers-tab").hidden = !rates.tree;
-  tellOfClasses(Boolean(rates.tree?.of_classes));
+  setLabels(Boolean(rates.tree?.is_class_tree));
   if (generation !== null && generation !== rates.policy.generation) {
     announce(`${now.name} has another policy: ${rates.policy.name}`);
     if (now.view === "policy") policy.refresh();

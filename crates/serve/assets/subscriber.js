@@ -89,8 +89,8 @@ export class Subscriber {
     element("subscriber-title").textContent = own.name;
     const { name } = this.now();
     const plan = own.plan === null ? "no plan" : `plan ${own.plan}`;
-    element("subscriber-hint").textContent = rates.tree.of_classes
-      ? `A class of what departs from ${name}.`
+    element("subscriber-hint").textContent = rates.tree.is_class_tree
+      ? `Class of packets that ${name} sends.`
       : `Key ${own.id}, ${plan}. ${WAYS[own.way]}: what departs from ${name}.`;
     const most = own.ceil_bps ? `${form.percent(own.used ?? 0)} of ${form.rate(own.ceil_bps)}` : "no ceiling of its own";
     const tiles = [

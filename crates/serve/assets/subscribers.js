@@ -111,7 +111,7 @@ export class Sites {
     hint.textContent = rows.length > MOST_ROWS ? `The first ${form.exact(MOST_ROWS)} of ${form.exact(rows.length)} rows.` : "";
     hint.hidden = hint.textContent === "";
     for (const id of ["sites-unfold", "sites-fold"]) element(id).hidden = tree.sites.every((one) => one.parent === null);
-    this.table.fill([...rows.slice(0, MOST_ROWS), { key: "nobody", name: tree.of_classes ? "without a class" : "addresses of no subscriber", depth: 1, one: tree.nobody }]);
+    this.table.fill([...rows.slice(0, MOST_ROWS), { key: "nobody", name: tree.is_class_tree ? "unclassified" : "addresses of no subscriber", depth: 1, one: tree.nobody }]);
   }
 }
 
@@ -125,7 +125,7 @@ export class Subscribers {
     this.columns = [
       { title: "subscriber", ofClasses: "class", cell: (one) => this.name(one), className: "name", sort: "name" },
       { title: "site", ofClasses: "below", className: "less", cell: (one) => one.site ?? make("span", "quiet", "the link") },
-      { title: "plan", className: "less", cell: (one) => one.plan ?? make("span", "quiet", form.none) },
+      { title: "plan", className: "less of-plans", cell: (one) => one.plan ?? make("span", "quiet", form.none) },
       { title: "sent", number: true, cell: (one) => form.rate(one.sent_bps), sort: "rate" },
       { title: "at most", number: true, className: "less", cell: (one) => form.maybe(one.ceil_bps, form.rate) },
       { title: "used", number: true, cell: used, sort: "used" },

@@ -8,11 +8,12 @@ export function make(tag, className, ...children) {
   return element;
 }
 
-/** Has all that is told of subscribers and sites told of classes, or back again. */
-export function tellOfClasses(areClasses) {
+/** Switches the labels between those of subscribers and those of a class tree. */
+export function setLabels(isClassTree) {
+  document.body.classList.toggle("of-classes", isClassTree);
   for (const one of document.querySelectorAll("[data-of-classes]")) {
     one.dataset.ofSubscribers ??= one.textContent;
-    const text = areClasses ? one.dataset.ofClasses : one.dataset.ofSubscribers;
+    const text = isClassTree ? one.dataset.ofClasses : one.dataset.ofSubscribers;
     if (one.textContent !== text) one.textContent = text;
   }
 }
@@ -40,7 +41,7 @@ export function tile([title, value, under, state = "", part = null, kind = ""]) 
 
 /**
  * A table over rows. A column is { title, cell(row), number?, sort?, className?, ofClasses? }; a cell is text or a node, and `ofClasses` the
- * title over a tree of classes.
+ * title over a class tree.
  * Rows whose cells are the same keep their elements. With `key(row)` a row keeps its elements, and the focus in them, wherever it
  * moves; else the row at a place does. `sort(row)` is what a column is sorted by. With `reorder(sort, down)`, which asks the server
  * for another order, the rows come sorted, and `sort` is the name of the order.
@@ -60,7 +61,7 @@ export class Table {
   }
 
   head(column, n) {
-    const cell = make("th", [column.number ? "n" : "", ...(column.className ?? "").split(" ").filter((name) => name === "tight" || name === "less")].join(" ").trim());
+    const cell = make("th", [column.number ? "n" : "", ...(column.className ?? "").split(" ").filter((name) => ["tight", "less", "of-plans"].includes(name))].join(" ").trim());
     cell.scope = "col";
     const button = column.sort ? make("button", "", column.title) : cell;
     if (column.ofClasses) button.dataset.ofClasses = column.ofClasses;

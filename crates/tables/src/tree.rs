@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const MOST_PKTS: u32 = 65_535;
 /// Burst of a shaped link where the policy names none, as that of a link with classes.
 const LINK_BURST_NS: u64 = 250_000;
-/// What packets without a class are guaranteed in a tree of classes, at most a tenth of the link: some 200 of ARP each second.
-const CONTROL_RATE: Rate = Rate(128_000);
+/// What unclassified packets are guaranteed in a class tree, at most a tenth of the link: about 200 ARP packets per second.
+const UNCLASSIFIED_RATE: Rate = Rate(128_000);
 /// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
 const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
@@ -37,7 +37,7 @@ pub struct TreeTable {
     pub nodes: BTreeMap<u32, abi::sl_node_conf>,
     /// The leaves of packets by their class, of each divided leaf.
     pub parts: BTreeMap<u32, abi::sl_parts_conf>,
-    /// The leaf of packets of each class, of a tree of classes, and that of packets without one. None: their addresses choose it.
+    /// The leaf of each class of a class tree, and that of unclassified packets. Empty: addresses choose the leaf.
     pub classes: BTreeMap<u32, u32>,
 }
 
@@ -164,7 +164,7 @@ impl TreeTable {
             (*number, abi::sl_parts_conf { of_class })
         });
         let parts = parts.collect();
-        let classes = (0..).zip(&tree.leaf_of_class).filter(|(_, leaf)| **leaf != 0);
+        let classes = (0..).zip(&tree.class_leaf).filter(|(_, leaf)| **leaf != 0);
         let classes = classes.map(|(class, leaf)| (class, u32::from(*leaf) - 1)).collect();
         TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes, parts, classes }
     }
@@ -179,7 +179,7 @@ impl TreeTable {
                 abi::SL_CHANGE_NODE if change.at == LINK => self.link = read(what),
                 abi::SL_CHANGE_NODE => drop(self.nodes.insert(change.at, read(what))),
                 abi::SL_CHANGE_PARTS => drop(self.parts.insert(change.at, read(what))),
-                abi::SL_CHANGE_CLASS => {
+                abi::SL_CHANGE_CLASS_LEAF => {
                     match read::<abi::sl_class_leaf_conf>(what).leaf.checked_sub(1) {
                         Some(leaf) => self.classes.insert(change.at, leaf),
                         None => self.classes.remove(&change.at),
@@ -226,14 +226,14 @@ impl TreeTable {
                 changes.push(change(abi::SL_CHANGE_PARTS, *number, parts));
             }
         }
-        // That of packets without a class comes last: it says that classes choose the leaf.
+        // The entry of unclassified packets is set last, since it makes this a class tree.
         let new = to.classes.iter().filter(|(class, leaf)| self.classes.get(class) != Some(leaf));
-        changes.extend(new.map(|(class, leaf)| leads(*class, leaf + 1)));
+        changes.extend(new.map(|(class, leaf)| set_class_leaf(*class, leaf + 1)));
         changes
     }
 
-    /// The changes that remove those of these nodes that have no packets, and no child that stays: leaves first. Before, no class leads there any
-    /// more; until then, packets that the former rules have classified do.
+    /// The changes that remove those of these nodes that have no packets, and no child that stays: leaves first. Classes whose
+    /// leaf is removed lose it before that, and not by [`TreeTable::changes_to`]: until the new rules are in force, packets have these classes.
     pub fn removals(&self, gone: &[u32], has_packets: impl Fn(u32) -> bool) -> Vec<abi::sl_tree_change> {
         let mut left = self.nodes.clone();
         let mut order: Vec<u32> = gone.iter().copied().filter(|number| self.nodes.contains_key(number)).collect();
@@ -241,7 +241,7 @@ impl TreeTable {
         let mut children: HashMap<u32, usize> = HashMap::new();
         left.values().for_each(|node| *children.entry(node.parent).or_default() += 1);
         let gone_classes = self.classes.iter().filter(|(_, leaf)| order.contains(leaf));
-        let mut changes: Vec<abi::sl_tree_change> = gone_classes.map(|(class, _)| leads(*class, 0)).collect();
+        let mut changes: Vec<abi::sl_tree_change> = gone_classes.map(|(class, _)| set_class_leaf(*class, 0)).collect();
         for number in order {
             let has_children = children.get(&number).is_some_and(|n| *n > 0);
             let busy = has_children || (number < LINK && has_packets(number));
@@ -285,9 +285,9 @@ impl TreeTable {
     }
 }
 
-/// The change that leads packets of a class to a leaf, 1 + its number; 0: to none.
-fn leads(class: u32, leaf: u32) -> abi::sl_tree_change {
-    change(abi::SL_CHANGE_CLASS, class, &abi::sl_class_leaf_conf { leaf })
+/// The change that gives packets of a class a leaf, 1 + its number; 0: none.
+fn set_class_leaf(class: u32, leaf: u32) -> abi::sl_tree_change {
+    change(abi::SL_CHANGE_CLASS_LEAF, class, &abi::sl_class_leaf_conf { leaf })
 }
 
 /// Kinds of queues and their numbers.
@@ -344,20 +344,20 @@ fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi
     normal(Node { weight, priority, ceil, rate, serves_by_priority: by_priority(node), ..Node::below(parent) }.conf())
 }
 
-/// The leaf of packets that are nobody's. In a tree of classes it is that of ARP, neighbour discovery and DHCP, and of broken packets, which anybody can
-/// send: a little goes ahead of all classes, and the rest behind them.
+/// The leaf of packets whose address no subscriber has, or of unclassified packets of a class tree. Anybody can send those, so they have a small guarantee,
+/// and beyond it the lowest priority.
 fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
     let below = Node::below(LINK);
     if !network.is_class_tree() {
         return below;
     }
-    let rate = control_rate(link_rate);
+    let rate = unclassified_rate(link_rate);
     Node { rate: Some(guarantee(rate)), priority: abi::SL_TREE_PRIORITIES - 1, ..below }
 }
 
-/// What packets without a class are guaranteed in a tree of classes, at a link of this rate.
-pub fn control_rate(link_rate: Option<Rate>) -> Rate {
-    link_rate.map_or(CONTROL_RATE, |rate| CONTROL_RATE.min(Rate(rate.0 / 10))).max(*NODE_RATES.start())
+/// What unclassified packets are guaranteed in a class tree, at a link of this rate.
+pub fn unclassified_rate(link_rate: Option<Rate>) -> Rate {
+    link_rate.map_or(UNCLASSIFIED_RATE, |rate| UNCLASSIFIED_RATE.min(Rate(rate.0 / 10))).max(*NODE_RATES.start())
 }
 
 /// Whether a node serves those below it by priority.
@@ -365,11 +365,11 @@ fn by_priority(node: &sluice_policy::network::Node) -> bool {
     node.scheduler == PlanScheduler::StrictPriority
 }
 
-/// The leaf of packets of each class, and that of packets without one, of a tree of classes.
+/// The leaf of each class of a class tree, and that of unclassified packets.
 fn leaves_of_classes(network: &Network, numbers: &Numbers) -> BTreeMap<u32, u32> {
     let of_class = network.leaves.iter().zip(&numbers.leaves);
     let of_class = of_class.filter_map(|(leaf, number)| Some((u32::from(leaf.class?.0), *number)));
-    // ARP, neighbour discovery and DHCP, and broken packets, have no class.
+    // Unclassified are ARP, neighbour discovery, DHCP and packets with broken headers.
     let without = network.is_class_tree().then_some((abi::SL_TREE_CLASSES - 1, NOBODY));
     of_class.chain(without).collect()
 }

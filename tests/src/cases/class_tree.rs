@@ -1,4 +1,4 @@
-//! Classes below others: ceilings and guarantees hold at each level, what is left is shared by level, and the tree changes while packets flow.
+//! Class trees: ceilings and guarantees hold at each level, what is left is shared by level, and the tree changes while packets flow.
 
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
@@ -18,7 +18,7 @@ pub fn suite() -> Suite {
 }
 
 /// An address of the network that no host has, with a port.
-const NOBODY: &str = "10.77.0.99:9";
+const UNUSED_ADDRESS: &str = "10.77.0.99:9";
 const SETTLE: Duration = Duration::from_millis(300);
 /// Classes that queue packets, with their names and ports.
 const CALLS: (u8, &str, u16) = (0, "calls", 7000);
@@ -78,13 +78,15 @@ fn await_empty(lab: &Lab, pair: &Pair) {
     crate::command::await_that("queues to drain", Duration::from_secs(20), is_empty);
 }
 
-/// Has a packet of ARP depart.
-fn ask_for_nobody(pair: &Pair) {
-    pair.a.inside(|| UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&[0], NOBODY)).expect("a packet"));
+/// Makes the host send an ARP request.
+fn trigger_arp(pair: &Pair) {
+    pair.a.inside(|| {
+        UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&[0], UNUSED_ADDRESS)).expect("a packet")
+    });
 }
 
-/// Packets of ARP that have left.
-fn asked(status: &Value) -> u64 {
+/// Unclassified packets that were sent.
+fn unclassified_sent(status: &Value) -> u64 {
     status["tree"]["nobody"]["sent"]["pkts"].as_u64().expect("a number")
 }
 
@@ -96,7 +98,7 @@ fn shares(lab: &Lab) {
     lab.up(&pair.a, "a0", &file, &[]);
     let streams = send(&pair, &[(CALLS, 3), (WEB, 30), (BACKUP, 30), (GUESTS, 30)]);
     std::thread::sleep(Duration::from_millis(800));
-    ask_for_nobody(&pair);
+    trigger_arp(&pair);
     std::thread::sleep(Duration::from_millis(700));
     let outcomes = streams.finish_lossy();
     let bps: Vec<f64> = outcomes.iter().map(|one| one.bps(SETTLE, 0)).collect();
@@ -113,9 +115,9 @@ fn shares(lab: &Lab) {
     let all: Vec<[u64; 3]> = [CALLS, WEB, BACKUP, GUESTS].iter().map(|(_, name, _)| counted(&status, name)).collect();
     let mut expected: Vec<[u64; 3]> = outcomes.iter().map(|one| [one.received(), one.lost(), 0]).collect();
     // What the hosts say to a network that comes up is the guests' too: no rule matches it.
-    let greetings = all[3][0] - expected[3][0];
-    assert!(greetings < 10, "{greetings} packets of others");
-    expected[3][0] += greetings;
+    let startup_packets = all[3][0] - expected[3][0];
+    assert!(startup_packets < 10, "{startup_packets} packets of others");
+    expected[3][0] += startup_packets;
     assert_eq!(all, expected, "each class counts what it sends and drops");
     let site = |name: &str| {
         let sites = status["tree"]["sites"].as_array().expect("classes above others");
@@ -125,7 +127,7 @@ fn shares(lab: &Lab) {
         let sent: u64 = below.iter().map(|own| own[0]).sum();
         assert_eq!(site(name)["sent"]["pkts"].as_u64(), Some(sent), "{name} counts what is below it");
     }
-    assert!(asked(&status) > 0, "ARP has no class, and leaves");
+    assert!(unclassified_sent(&status) > 0, "ARP is unclassified, and sent");
     shown(lab, &pair, &file);
     lab.down(&pair.a, "a0");
 }
@@ -134,7 +136,7 @@ fn shares(lab: &Lab) {
 fn shown(lab: &Lab, pair: &Pair, file: &str) {
     let told = |arguments: &[&str]| lab.sluice(&pair.a, arguments).ok().stdout;
     let text = told(&["status", "a0"]);
-    for part in ["classes below each other", "  office", "    floor", "      calls", "  guests", "12 Mbit/s"] {
+    for part in ["class tree", "  office", "    floor", "      calls", "  guests", "12 Mbit/s"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let text = told(&["check", file]);
@@ -154,7 +156,7 @@ fn shown(lab: &Lab, pair: &Pair, file: &str) {
         }
     }
     let text = told(&["top", "a0", "--once", "--interval", "200ms"]);
-    assert!(text.contains("4 classes queue packets") && text.contains("    floor (2)"), "{text}");
+    assert!(text.contains("4 leaf classes") && text.contains("    floor (2)"), "{text}");
     let refused = lab.sluice(&pair.a, &["subscriber", "list"]).exits(2);
     refused.says("no managed interface has a policy with subscribers");
 }
@@ -198,23 +200,46 @@ fn changes(lab: &Lab) {
     await_empty(lab, &pair);
     let now = status(lab, &pair);
     assert_eq!(counted(&now, BACKUP.1)[0], outcomes[2].received(), "it has kept its counter");
-    assert!(
-        counted(&now, GUESTS.1)[0] > outcomes[3].received(),
-        "so have the guests, with some of what is new no more"
-    );
-    assert!(asked(&now) < 10, "{} packets of a class that went are beside all classes", asked(&now));
+    assert!(counted(&now, GUESTS.1)[0] > outcomes[3].received(), "guests also count packets of the removed class");
+    assert!(unclassified_sent(&now) < 10, "{} packets of the removed class were unclassified", unclassified_sent(&now));
     let mut other = office();
     other["scheduler"] = "strict_priority".into();
     class(&mut other, "office", "priority", 0.into());
     class(&mut other, GUESTS.1, "priority", 1.into());
     let refused = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other)]).exits(2);
     refused.says(match lab.engine {
-        Engine::Tc => "engine tc cannot serve classes below others by strict priority",
-        _ => "this changes the scheduler of the classes right below the link",
+        Engine::Tc => "engine tc cannot serve a class tree by strict priority",
+        _ => "this changes the \"scheduler\" of the policy",
     });
     let before = status(lab, &pair)["policy"].clone();
     assert_eq!(before["name"], "office", "nothing has changed");
+    if lab.engine == Engine::Tc {
+        a_removed_class_is_put_back(lab, &pair);
+    }
     lab.down(&pair.a, "a0");
+}
+
+/// Somebody removes a class of HTB; `status` says so, and `ensure` and `apply` put it back.
+fn a_removed_class_is_put_back(lab: &Lab, pair: &Pair) {
+    let classes = || pair.a.tc("class show dev a0");
+    let minors = |shown: &str| {
+        let mut minors: Vec<String> =
+            shown.lines().filter_map(|line| line.split(' ').nth(2)).map(str::to_owned).collect();
+        minors.sort();
+        minors
+    };
+    let before = minors(&classes());
+    for mend in [vec!["ensure", "a0"], vec!["apply", "a0", &lab.policy(&office())]] {
+        let shown = classes();
+        let leaf = shown.lines().find(|line| line.contains(" leaf ") && !line.contains(":8000")).expect("a leaf");
+        pair.a.tc(&format!("class del dev a0 classid {}", leaf.split(' ').nth(2).expect("its number")));
+        assert_ne!(minors(&classes()), before);
+        let told = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+        assert!(told.contains("NOT all is in place") && told.contains("lacks some of its classes"), "{told}");
+        lab.sluice(&pair.a, &mend).ok();
+        assert_eq!(minors(&classes()), before, "{mend:?}");
+        assert!(lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout.contains("\"in_place\": true"));
+    }
 }
 
 /// The most urgent class of each level goes first, up to its ceiling. HTB has no such thing, and `up` says so.
@@ -232,15 +257,15 @@ fn urgent(lab: &Lab) {
     let file = lab.policy(&tree);
     if lab.engine == Engine::Tc {
         let refused = lab.sluice(&pair.a, &["up", "a0", "--policy", &file, "--engine", "tc"]).exits(2);
-        refused.says("engine tc cannot serve classes below others by strict priority");
+        refused.says("engine tc cannot serve a class tree by strict priority");
         return;
     }
     lab.up(&pair.a, "a0", &file, &[]);
     let streams = send(&pair, &[(GUESTS, 10), (CALLS, 10), (WEB, 10), (BACKUP, 10)]);
     std::thread::sleep(Duration::from_millis(800));
-    ask_for_nobody(&pair);
+    trigger_arp(&pair);
     std::thread::sleep(Duration::from_millis(700));
-    assert!(asked(&status(lab, &pair)) > 0, "a little that has no class goes ahead of all");
+    assert!(unclassified_sent(&status(lab, &pair)) > 0, "unclassified packets have a guarantee");
     let outcomes: Vec<Outcome> = streams.finish_lossy();
     for ((what, mbit), outcome) in [("guests", 5.0), ("calls", 10.0), ("web", 5.0)].iter().zip(&outcomes) {
         assert_near(what, outcome.bps(SETTLE, 0), mbit * 1e6, 0.01);

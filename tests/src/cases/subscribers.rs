@@ -336,7 +336,7 @@ fn all_or_nothing(lab: &Lab) {
     let classes = lab.policy(&crate::policy::three());
     lab.sluice(&net.router, &["apply", "lan0", &classes])
         .exits(2)
-        .says("the policy in force has subscribers, and this one classes");
+        .says("the policy in force has subscribers, the new one flat classes");
     net.router.tc("qdisc del dev lan0 root");
     assert!(!lab.sluice(&net.router, &["status", "lan0", "--json"]).ok().stdout.contains("\"in_place\": true"));
     lab.sluice(&net.router, &["ensure"]).ok();

@@ -307,7 +307,7 @@ pub fn rates_with_subscribers() -> Rates {
         site("north mast", Some("north"), 3, Some(132_000_000), leaf(130.8, 43, 7.0)),
         site("south", None, 0, None, leaf(0.0, 0, 0.0)),
     ];
-    let tree = TreeRates { way: Way::Down, of_classes: false, sites, subscribers, nobody: leaf(0.4, 0, 0.0) };
+    let tree = TreeRates { way: Way::Down, is_class_tree: false, sites, subscribers, nobody: leaf(0.4, 0, 0.0) };
     let mut rates = rates(0);
     rates.interfaces.truncate(1);
     rates.interfaces[0].tree = Some(tree);

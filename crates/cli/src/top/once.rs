@@ -61,9 +61,9 @@ fn summary(one: &DirectionRates) -> String {
 
 /// The direction of a tree, and how many of its subscribers send.
 pub fn tree_summary(tree: &TreeRates) -> String {
-    if tree.of_classes {
+    if tree.is_class_tree {
         return format!(
-            "tree  {} classes queue packets, {} of them send; {} without a class",
+            "class tree  {} leaf classes, {} of them send; {} unclassified",
             tree.subscribers.len(),
             tree.sending().len(),
             terminal::rate(tree.nobody.sent_bps.round() as u64)
@@ -80,7 +80,7 @@ pub fn tree_summary(tree: &TreeRates) -> String {
 
 /// The titles of names and plans.
 pub fn titles(tree: &TreeRates) -> (&'static str, &'static str) {
-    if tree.of_classes { ("class", "") } else { ("site, subscriber", "plan") }
+    if tree.is_class_tree { ("class", "") } else { ("site, subscriber", "plan") }
 }
 
 /// Sites, then the subscribers that send most.
@@ -121,7 +121,7 @@ fn subscribers(tree: &TreeRates) -> Table {
     for one in tree.busiest() {
         add(
             one.id.clone(),
-            if tree.of_classes { "" } else { one.plan.as_deref().unwrap_or("-") },
+            if tree.is_class_tree { "" } else { one.plan.as_deref().unwrap_or("-") },
             one.queue.wait_ms,
             (one.queue.ceil_bps, one.queue.used),
             &one.queue.rates,

@@ -382,19 +382,19 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     let kind = |policy: &Resolved| policy.network.as_ref().map(Network::is_class_tree);
     if kind(before) != kind(now) {
         let named = |kind| match kind {
-            None => "classes",
-            Some(true) => "classes below others",
+            None => "flat classes",
+            Some(true) => "a class tree",
             Some(false) => "subscribers",
         };
         let (was_of, is_of) = (named(kind(before)), named(kind(now)));
         let what = format!(
-            "the policy in force has {was_of}, and this one {is_of}, which a running interface cannot change to"
+            "the policy in force has {was_of}, the new one {is_of}; a running interface cannot change between them"
         );
         return Err(again(was, &what, " with the new policy"));
     }
     let at_link = |policy: &Resolved| policy.network.as_ref().map(|network| network.link().scheduler);
     if before.network.is_some() && now.network.is_some() && at_link(before) != at_link(now) {
-        changes.push("the scheduler of the classes right below the link");
+        changes.push("the \"scheduler\" of the policy");
     }
     if now.network.as_ref().is_some_and(|network| was.way.is_some_and(|way| way != network.way(&was.interface))) {
         changes.push("on which side of the subscribers the interface is");

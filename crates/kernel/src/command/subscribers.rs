@@ -26,7 +26,7 @@ pub fn subscribers_of(interface: &str, wanted: impl Fn(&SubscriberStatus) -> boo
     require_root()?;
     recover_unless_held()?;
     let pinned = Pinned::open(managed(interface)?)?;
-    let tree = pinned.tree()?.filter(|tree| !tree.is_of_classes()).ok_or_else(|| without_subscribers(interface))?;
+    let tree = pinned.tree()?.filter(|tree| !tree.is_class_tree()).ok_or_else(|| without_subscribers(interface))?;
     Ok(tree.subscribers(wanted))
 }
 

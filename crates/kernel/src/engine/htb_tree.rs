@@ -83,11 +83,11 @@ impl HtbTree<'_> {
         self.line(&format!("parent {HANDLE}"), LINK, (rate, burst(rate, own)), (rate, burst(rate, own)), 60_000)
     }
 
-    /// The class of packets that are nobody's: what is left is theirs, and in a tree of classes a little is guaranteed.
+    /// The class of packets whose address no subscriber has, or of the unclassified ones of a class tree: these have a small guarantee.
     fn nobody_line(&self) -> String {
         let link = self.link_rate();
         let least = if self.network.is_class_tree() {
-            scaled(tree::control_rate(*self.network.link().ceil.of(self.way)), &self.network.framing)
+            scaled(tree::unclassified_rate(*self.network.link().ceil.of(self.way)), &self.network.framing)
         } else {
             FLOOR
         };
@@ -161,7 +161,12 @@ impl HtbTree<'_> {
 /// The differences between a policy and its meaning on engine `tc`, for people.
 pub fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
     let words = if network.is_class_tree() {
-        ["class", "the classes above them", "a class's", "a class that goes, moves below another one"]
+        [
+            "class",
+            "the inner classes above",
+            "a class that queues by flow: its",
+            "a class that goes, moves to another parent",
+        ]
     } else {
         ["subscriber", "their sites", "a subscriber's", "a subscriber who goes, moves to another site"]
     };

@@ -123,6 +123,12 @@ fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()>
             found: "ours, and was not made to its end".to_owned(),
             default: true,
         });
+    } else if device == record.interface && !driver(record).has_its_classes(record, &record.pins(&bpffs::root()?)) {
+        found.push(Missing::Root {
+            device: device.to_owned(),
+            found: "ours, and lacks some of its classes".to_owned(),
+            default: true,
+        });
     } else if record.queues > 0 && device == record.interface {
         let place = |qdisc: &Qdisc| u32::from_str_radix(qdisc.parent.rsplit(':').next()?, 16).ok();
         let ours: Vec<u32> = all.iter().filter(|qdisc| qdisc.kind == record.qdisc).filter_map(place).collect();

@@ -85,7 +85,7 @@ impl Driver for TcTree {
         let maps = TreeMaps::open(at.pins)?;
         let running = maps.running();
         // Somebody may have removed classes of HTB.
-        if !maps.is_whole() || tc::minors(&at.record.interface)? != htb_tree::minors(&running) {
+        if !maps.is_whole() || !has_classes_of(&at.record.interface, &running) {
             return rebuild(at, &wanted, &maps);
         }
         let owners = running.owners_in_use(&running, &maps.owners());
@@ -159,6 +159,10 @@ impl Driver for TcTree {
         TreeMaps::open(pins).is_ok_and(|maps| maps.is_whole())
     }
 
+    fn has_its_classes(&self, record: &Record, pins: &Path) -> bool {
+        TreeMaps::open(pins).is_ok_and(|maps| has_classes_of(&record.interface, &maps.running()))
+    }
+
     fn keeps_packets(&self) -> bool {
         true
     }
@@ -186,6 +190,11 @@ impl Driver for TcTree {
         let Some((network, way)) = at.policy.network.as_ref().zip(at.record.way) else { return Vec::new() };
         htb_tree::of_tree(network, way, at.interface.header_bytes()).iter().map(tc::note).collect()
     }
+}
+
+/// Whether HTB has the classes of a tree and no other.
+fn has_classes_of(device: &str, tree: &TreeTable) -> bool {
+    tc::minors(device).is_ok_and(|minors| minors == htb_tree::minors(tree))
 }
 
 /// The lines that lead HTB from one tree, which it was told, to another one by these changes.

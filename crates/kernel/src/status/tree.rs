@@ -29,8 +29,8 @@ const HOST_SHOWN: Duration = Duration::from_secs(60);
 pub struct TreeStatus {
     /// Direction as the subscribers see it: down or up.
     pub way: Way,
-    /// Whether it is a tree of classes: then sites are classes with others below them, and subscribers are the other classes.
-    pub of_classes: bool,
+    /// Whether it is a class tree: then sites are inner classes, and subscribers leaf classes.
+    pub is_class_tree: bool,
     /// Sites, each behind the one above it, and groups of hosts.
     pub sites: Vec<SiteStatus>,
     /// All subscribers in the order of the table, then the hosts of groups that are there. Written are their number, as `subscribers`, and the
@@ -194,7 +194,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the
-    /// default class, and in a tree of classes for none.
+    /// default class, and in a class tree for none.
     pub fn add_to(&self, classes: &mut [ClassStatus], default: ClassId) -> Option<f64> {
         let mut inside: HashMap<u32, ClassId> = self
             .numbers
@@ -210,7 +210,7 @@ impl<'a> Snapshot<'a> {
         for (number, leaf) in
             (0..).zip(&self.tree.leaf).filter(|(_, leaf)| u32::from(leaf.queue) != abi::SL_LEAF_DIVIDED)
         {
-            let of_none = (!self.is_of_classes()).then_some(default);
+            let of_none = (!self.is_class_tree()).then_some(default);
             let Some(id) = inside.get(&number).copied().or(of_none) else { continue };
             let Some(class) = classes.iter_mut().find(|class| class.id == id.0) else { continue };
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
@@ -235,8 +235,8 @@ impl<'a> Snapshot<'a> {
         self.fill(abi::SL_FIRST_INNER)
     }
 
-    /// Whether it is a tree of classes, which has no subscribers.
-    pub fn is_of_classes(&self) -> bool {
+    /// Whether it is a class tree.
+    pub fn is_class_tree(&self) -> bool {
         self.network.is_class_tree()
     }
 
@@ -277,7 +277,7 @@ impl<'a> Snapshot<'a> {
         let sites = sites.collect();
         TreeStatus {
             way: self.way,
-            of_classes: network.is_class_tree(),
+            is_class_tree: network.is_class_tree(),
             sites,
             all: self.all().collect(),
             nobody: self.counts(NOBODY),

@@ -23,8 +23,8 @@ const AT_CEILING: f64 = 0.97;
 pub struct TreeRates {
     /// Direction as the subscribers see it: down or up.
     pub way: Way,
-    /// Whether it is a tree of classes: then sites are classes with others below them, and subscribers are the other classes.
-    pub of_classes: bool,
+    /// Whether it is a class tree: then sites are inner classes, and subscribers leaf classes.
+    pub is_class_tree: bool,
     /// Sites, each behind the one above it.
     pub sites: Vec<SiteRates>,
     /// All subscribers, in the order of the table. Written are their number, as `count`, and the busiest.
@@ -236,7 +236,7 @@ pub(super) fn tree_rates(
     let of_group = |one: &SiteStatus| rates(&one.counts, earlier.of(|_| known.get(one.name.as_str()).copied()));
     let sites = site_rates(&now.sites, &subscribers, of_group, framing);
     let nobody = rates(&now.nobody, earlier.of(|then| Some(&then.nobody)));
-    TreeRates { way: now.way, of_classes: now.of_classes, sites, nobody, subscribers }
+    TreeRates { way: now.way, is_class_tree: now.is_class_tree, sites, nobody, subscribers }
 }
 
 /// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may. Those of a

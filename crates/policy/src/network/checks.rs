@@ -207,7 +207,13 @@ fn node(rated: &Rated<'_>, policy: &NetworkPolicy) -> Vec<Diagnostic> {
         let least = rate.filter(|rate| !rated.in_table || rate > NODE_RATES.start());
         if let Some(wrong) = [least, *ceil].into_iter().flatten().find(|rate| !NODE_RATES.contains(rate)) {
             let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
-            let title = format!("{} has a rate of {wrong}{way}, which is not between {least} and {most}", rated.name);
+            let title = match policy.class_tree {
+                Some(_) => {
+                    let key = if Some(wrong) == *rate { "rate" } else { "ceil" };
+                    format!("\"{key}\" of {} is {wrong}, which is not between {least} and {most}", rated.name)
+                }
+                None => format!("{} has a rate of {wrong}{way}, which is not between {least} and {most}", rated.name),
+            };
             let finding = Diagnostic::error(Kind::OutOfRange, title);
             findings.push(at_place(finding, "cannot be kept").help("write a rate within that range"));
         }
@@ -305,21 +311,27 @@ pub(super) fn guarantees_fit(policy: &NetworkPolicy) -> bool {
 
 /// Sites below which more is guaranteed than passes there, or than the site itself is guaranteed.
 fn guarantees_above_site(policy: &NetworkPolicy) -> Vec<Diagnostic> {
-    let (promised, words) = (promised(policy), policy.words());
+    let promised = promised(policy);
     let mut findings = Vec::new();
     for (place, site) in policy.sites.sites.iter().enumerate() {
         let rates = site.rate.named().into_iter().zip(site.ceil.named());
         for (((way, rate), (_, ceil)), (_, sum)) in rates.zip(promised.sites[place].named()) {
-            let least = rate.map(|rate| (rate, "the guarantee")).or(ceil.map(|ceil| (ceil, "the most")));
+            let most = if policy.class_tree.is_some() { "the ceiling" } else { "the most" };
+            let least = rate.map(|rate| (rate, "the guarantee")).or(ceil.map(|ceil| (ceil, most)));
             let Some(way) = policy.way_name(way) else { continue };
             let Some((most, what)) = least.filter(|(most, _)| *sum > u128::from(most.0)) else { continue };
-            let title = format!(
-                "the {} {} {} are promised {}{way}, more than its {most}",
-                words.subscribers,
-                words.of,
-                excerpt(&site.name),
-                shown(*sum)
-            );
+            let title = match policy.class_tree {
+                Some(_) => format!(
+                    "the guarantees below {} add up to {}, more than {what} of {most}",
+                    excerpt(&site.name),
+                    shown(*sum)
+                ),
+                None => format!(
+                    "the subscribers of {} are promised {}{way}, more than its {most}",
+                    excerpt(&site.name),
+                    shown(*sum)
+                ),
+            };
             let mut finding = Diagnostic::new(severity(policy), Kind::RateSum, title);
             finding = finding.at(site.span.0.clone(), format!("{what} of all below it: {most}"));
             finding = policy.sites.source.iter().fold(finding, Diagnostic::of);

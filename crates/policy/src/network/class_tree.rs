@@ -1,5 +1,5 @@
-//! Classes below other classes. Each class without others below it is a leaf of the tree, as a subscriber is, and each other one an inner node, as a
-//! site is; only the class of a packet chooses its leaf.
+//! Class trees: inner classes, which others name as their `parent`, and leaf classes, which queue packets. They are stored as sites and subscribers
+//! are; the class of a packet alone chooses its leaf.
 
 use super::{NetworkPolicy, PlanScheduler};
 use crate::bytes::Bytes;
@@ -14,13 +14,13 @@ use crate::source::Where;
 pub struct ClassTree {
     /// How the classes right below the link share it.
     pub scheduler: PlanScheduler,
-    /// The classes that queue packets, in the order of the subscribers that stand for them.
+    /// The leaf classes, in the order of the subscribers that they are stored as.
     pub leaves: Vec<TreeLeaf>,
-    /// The classes with others below them, in the order of the sites that stand for them.
+    /// The inner classes, in the order of the sites that they are stored as.
     pub inner: Vec<TreeInner>,
 }
 
-/// A class that queues packets.
+/// A leaf class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLeaf {
     /// Its number, by which rules name it.
@@ -29,7 +29,7 @@ pub struct TreeLeaf {
     pub priority: u8,
 }
 
-/// A class with others below it.
+/// An inner class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeInner {
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
@@ -51,32 +51,29 @@ impl ClassTree {
 pub(super) struct Words {
     pub site: &'static str,
     pub plan: &'static str,
-    pub subscribers: &'static str,
-    /// Between the subscribers and the name of their site.
-    pub of: &'static str,
 }
 
 impl NetworkPolicy {
     /// The words for the parts of this tree.
     pub(super) fn words(&self) -> Words {
         match self.class_tree {
-            Some(_) => Words { site: "class", plan: "class", subscribers: "classes", of: "below" },
-            None => Words { site: "site", plan: "plan", subscribers: "subscribers", of: "of" },
+            Some(_) => Words { site: "class", plan: "class" },
+            None => Words { site: "site", plan: "plan" },
         }
     }
 
-    /// The directions by the names that they have in messages, each with the space before it. A tree of classes has one, which goes without saying.
+    /// The names of directions in messages, with the space before them. A class tree has one direction, so its name is empty.
     pub(super) fn way_names(&self) -> &'static [(&'static str, &'static str)] {
         if self.class_tree.is_some() { &[("down", "")] } else { &[("down", " down"), ("up", " up")] }
     }
 
-    /// The name of a direction in messages, with the space before it; `None`: it is that of another one.
+    /// The name of a direction in messages, with the space before it. `None`: the direction is not told on its own.
     pub(super) fn way_name(&self, way: &str) -> Option<&'static str> {
         self.way_names().iter().find(|(own, _)| *own == way).map(|(_, name)| *name)
     }
 }
 
-/// The notes on ceilings that no class of a tree reaches, since what is above passes less.
+/// The notes on ceilings of a class tree that are above those of an inner class or of the link above.
 pub(super) fn out_of_reach(policy: &NetworkPolicy, link: Option<Rate>) -> Vec<Diagnostic> {
     if policy.class_tree.is_none() {
         return Vec::new();
@@ -93,7 +90,7 @@ pub(super) fn out_of_reach(policy: &NetworkPolicy, link: Option<Rate>) -> Vec<Di
     let leaves = leaves.map(|leaf| (&leaf.name, leaf.parent, policy.ceil(leaf).down, &leaf.span));
     let finding = |(name, parent, ceil, span): (&String, Option<usize>, Option<Rate>, &Where)| {
         let (ceil, (most, what)) = (ceil?, above(parent)?);
-        let title = format!("the class {} never reaches its ceiling of {ceil}: {what} passes {most}", excerpt(name));
+        let title = format!("the ceiling of the class {}, {ceil}, has no effect: {what} has {most}", excerpt(name));
         let finding = Diagnostic::new(Severity::Note, Kind::CeilClamped, title).at(span.0.clone(), "of this class");
         let finding = finding.help(format!("write {most} or less, or leave \"ceil\" out"));
         (ceil > most).then(|| policy.origin.source().into_iter().fold(finding, Diagnostic::of))

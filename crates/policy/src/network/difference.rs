@@ -94,7 +94,7 @@ pub(crate) fn settings(network: &Network) -> Values {
     values
 }
 
-/// The values of a class of a tree of classes, or those that a class inside subscribers has in all of them; each subscriber tells the rest.
+/// The values of a class of a class tree, or those that a class inside subscribers has in all of them; each subscriber tells the rest.
 pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
     if let Some(own) = network.leaves.iter().find(|leaf| leaf.class == Some(class.id)) {
         return leaf(network, own, &[]);
@@ -193,7 +193,7 @@ fn rate(rate: Option<Rate>) -> Option<String> {
     rate.map(|rate| rate.to_string())
 }
 
-/// The values of both directions under their names; of a tree of classes, which has one, under the name without it.
+/// The values of both directions under their names; of a class tree, which has one, under the name without it.
 fn each_way(network: &Network, names: [&'static str; 3], values: EachWay<Option<String>>) -> Values {
     let [both, down, up] = names;
     if network.is_class_tree() {

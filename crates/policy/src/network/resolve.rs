@@ -35,9 +35,9 @@ pub struct Network {
     pub split_gso: SplitGso,
     /// The number of plans.
     pub plans: usize,
-    /// The ids and names of the classes inside subscribers, or of a tree of classes. Empty: no plan has classes.
+    /// The ids and names of the classes inside subscribers, or of a class tree. Empty: no plan has classes.
     pub classes: Vec<(ClassId, String)>,
-    /// The index of the leaf of packets that no rule gives to another one, of a tree of classes, where packets are found by their class alone.
+    /// The index of the leaf of packets that no rule gives to another one, of a class tree, where packets are found by their class alone.
     pub default_leaf: Option<usize>,
     /// The sum of the guarantees below the link, bits per second.
     pub guaranteed: EachWay<u128>,
@@ -87,7 +87,7 @@ pub struct Leaf {
     pub node: Node,
     /// The name of its plan.
     pub plan: Option<String>,
-    /// Its number, of a class of a tree of classes.
+    /// Its number, of a class of a class tree.
     pub class: Option<ClassId>,
     /// The index of its queue in [`Network::queues`]; of one with classes, that of its default class.
     pub queue: EachWay<usize>,
@@ -444,7 +444,7 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             priority: own.map_or(0, |own| own.priority),
             scheduler: PlanScheduler::default(),
         },
-        // The values of a class stand in a plan of its own, which nobody knows.
+        // A leaf class has an unnamed plan of its own, which is not shown.
         plan: plan.filter(|_| own.is_none()).map(|plan| plan.name.clone()),
         class: own.map(|own| own.id),
         queue,

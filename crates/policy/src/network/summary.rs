@@ -46,7 +46,7 @@ pub fn summary(network: &Network) -> String {
     rows.iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
 }
 
-/// The rest of a tree of classes: a line for each, indented below its parent.
+/// The rest of a class tree: a line for each, indented below its parent.
 fn of_class_tree(network: &Network, mut rows: Vec<(&'static str, String)>) -> String {
     let link = network.link();
     rows.push(("link", link.ceil.down.map_or("rate unknown, not shaped".to_owned(), |rate| rate.to_string())));

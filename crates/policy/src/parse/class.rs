@@ -65,8 +65,8 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
         discipline::check_class(reader, &object, &name, discipline);
     }
     if let Some(field) = object.get("scheduler") {
-        let finding = Diagnostic::error(Kind::MissingKey, "\"scheduler\" of a class without others below it");
-        let finding = finding.at(field.key_span.clone(), "there is nothing to order");
+        let finding = Diagnostic::error(Kind::Conflict, "\"scheduler\" of a class has no effect");
+        let finding = finding.at(field.key_span.clone(), "no class names this one as its \"parent\"");
         reader.report(finding.help("let classes name this one as their \"parent\", or write it into the policy"));
     }
     if let Some(field) = object.get("priority") {

@@ -1,4 +1,4 @@
-//! The keys of a policy whose classes stand below others: `parent` and `scheduler` of classes, and those that such classes cannot have.
+//! The keys of a policy with a class tree: `parent` and `scheduler` of classes, and the keys that are not supported there.
 
 use super::object::{Field, Object, Reader};
 use super::{About, about, class, cross, link, network, plan, queue, rules, sets};
@@ -30,7 +30,7 @@ const COMMON: &[&str] = &[
     "classes",
     "rules",
 ];
-/// Keys of a class that queues packets.
+/// Keys of a leaf class.
 const LEAF_KEYS: &[&str] = &[
     "id",
     "name",
@@ -44,13 +44,13 @@ const LEAF_KEYS: &[&str] = &[
     "burst_size_kb",
     "limit",
 ];
-/// Keys of a class with others below it.
+/// Keys of an inner class.
 const INNER_KEYS: &[&str] =
     &["name", "parent", "scheduler", "priority", "weight", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
 
 const CLASSES_HELP: &str = "list classes, as `[{ \"name\": \"office\", \"ceil\": \"50mbit\" }, { \"id\": 0, \"name\": \"calls\", \"parent\": \"office\" }]`";
 
-/// Whether classes of a policy stand below others.
+/// Whether the classes of a policy form a tree: one of them has a `parent`.
 pub(super) fn is_meant(object: &Object) -> bool {
     let Some(Value::Array(classes)) = object.get("classes").map(|field| field.value) else { return false };
     let has_parent = |class: &Value| match class {
@@ -60,7 +60,7 @@ pub(super) fn is_meant(object: &Object) -> bool {
     !network::has_subscribers(object) && classes.elements.iter().any(has_parent)
 }
 
-/// Reads a policy with classes below others.
+/// Reads a policy with a class tree.
 pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source) -> Option<NetworkPolicy> {
     refuse_others(reader, object);
     let About { name, description } = about(reader, object, source);
@@ -69,7 +69,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source) -> Opt
     let classes = classes(reader, object);
     let before = reader.findings.len();
     let tree = Tree::of(reader, &classes, scheduler);
-    let made = (reader.findings.len() == before).then(|| tree.made(reader, &classes));
+    let made = (reader.findings.len() == before).then(|| tree.parts(reader, &classes));
     let ids: Vec<(ClassId, String)> =
         classes.iter().filter_map(|class| Some((class.id?, class.name.clone()))).collect();
     let classification = classification(reader, object, source, &ids);
@@ -102,8 +102,8 @@ fn refuse_others(reader: &mut Reader, object: &Object) {
             "limits" => "remove it: give classes a \"ceil\"",
             _ => "remove it, or write the classes without \"parent\"",
         };
-        let title = format!("\"{key}\" in a policy with classes below others");
-        let finding = Diagnostic::error(Kind::Conflict, title).at(field.key_span.clone(), "not for a tree of classes");
+        let title = format!("\"{key}\" is not supported in a class tree");
+        let finding = Diagnostic::error(Kind::Conflict, title).at(field.key_span.clone(), "for flat classes only");
         reader.report(finding.help(cure));
     }
 }
@@ -111,9 +111,9 @@ fn refuse_others(reader: &mut Reader, object: &Object) {
 fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
     let own = link::read(reader, field)?;
     if own.ingress_rate.is_some() {
-        let title = "\"ingress_rate\" in a policy with classes below others";
+        let title = "\"ingress_rate\" is not supported in a class tree";
         let place = reader.spans.get(&format!("{}/ingress_rate", field.path)).cloned();
-        let finding = Diagnostic::error(Kind::Conflict, title).at(place, "only departures are queued by such a tree");
+        let finding = Diagnostic::error(Kind::Conflict, title).at(place, "a class tree queues departures only");
         reader.report(finding.help("remove it, or write the classes without \"parent\""));
     }
     Some(NetworkLink {
@@ -129,8 +129,8 @@ fn scheduler(reader: &mut Reader, object: &Object) -> PlanScheduler {
     let others = Scheduler::all().map(Scheduler::name);
     let mut others = others.filter(|name| PlanScheduler::NAMES.iter().all(|(own, _)| own != name));
     if let Some((field, name)) = field.and_then(|field| Some((field, others.find(|name| field.is_text(name))?))) {
-        let title = format!("\"scheduler\" cannot be \"{name}\" for classes below others");
-        let finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "for classes without \"parent\"");
+        let title = format!("\"scheduler\" cannot be \"{name}\" in a class tree");
+        let finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "for flat classes only");
         let help = "elastic_round_robin shares by weight, strict_priority serves the most urgent first";
         reader.report(finding.help(help));
         return PlanScheduler::default();
@@ -159,12 +159,12 @@ fn classification(reader: &mut Reader, object: &Object, source: &Source, ids: &[
 struct Written<'t> {
     object: Object<'t>,
     span: Span,
-    /// Its number. None: it has others below it.
+    /// Its number. None: it is an inner class.
     id: Option<ClassId>,
     name: String,
     /// The name of its parent, and the place of that.
     parent: Option<(String, Span)>,
-    /// Whether others are below it.
+    /// Whether it is an inner class: others name it as their parent.
     is_parent: bool,
 }
 
@@ -176,7 +176,7 @@ fn classes<'t>(reader: &mut Reader, object: &Object<'t>) -> Vec<Written<'t>> {
     if let Some(first) = elements.get(most) {
         let title = format!("the policy has {} classes", elements.len());
         let finding = Diagnostic::error(Kind::TooMany, title).at(first.span(), "one too many");
-        reader.report(finding.help(format!("{most} are the most, {MAX_CLASSES} of them with none below")));
+        reader.report(finding.help(format!("{most} are the most, {MAX_CLASSES} of them leaf classes")));
     }
     let mut parents: HashSet<&str> = HashSet::new();
     for element in &elements {
@@ -216,7 +216,7 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
     let name = object.get("name").and_then(|field| reader.name(field, MAX_CLASS_NAME_BYTES));
     let is_parent = name.as_deref().is_some_and(|name| parents.contains(name));
     let range = 0..=MAX_CLASSES as i64 - 1;
-    let help = "classes are numbered 0 to 63, gaps are fine; one with others below it has no number";
+    let help = "classes are numbered 0 to 63, gaps are fine; an inner class has no number";
     let id = match is_parent {
         true => None,
         false => {
@@ -243,20 +243,24 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
         }
         let (label, cure) = match (*key, is_parent) {
             ("id", true) => {
-                ("it gets no packets of its own", "remove it: rules name the classes below, which have ids".to_owned())
+                ("an inner class queues no packets", "remove it: rules name leaf classes, which have ids".to_owned())
             }
-            ("scheduler", false) => {
-                ("there is nothing to order", "remove it, or let classes name this one as their \"parent\"".to_owned())
-            }
+            ("scheduler", false) => (
+                "no class names this one as its \"parent\"",
+                "remove it, or let classes name this one as their \"parent\"".to_owned(),
+            ),
             (_, true) if *key == "limit" || queue::KEYS.contains(key) => {
-                ("it queues no packets of its own", format!("write \"{key}\" into the classes below it"))
+                ("an inner class queues no packets", format!("write \"{key}\" into the classes below it"))
             }
             _ => (
-                "not for a tree of classes",
+                "for flat classes only",
                 format!("remove it: \"{key}\" is of a policy whose classes have no \"parent\""),
             ),
         };
-        let title = format!("\"{key}\" of the class {}", excerpt(&name));
+        let title = match is_parent {
+            true => format!("the inner class {} cannot have \"{key}\"", excerpt(&name)),
+            false => format!("\"{key}\" of the class {} is not supported in a class tree", excerpt(&name)),
+        };
         reader.report(Diagnostic::error(Kind::Conflict, title).at(field.key_span.clone(), label).help(cure));
     }
     Some(Written { span: element.span(), id, name, parent, is_parent, object })
@@ -267,12 +271,12 @@ struct Tree {
     scheduler: PlanScheduler,
     /// The class above each, by its index.
     parents: Vec<Option<usize>>,
-    /// Those with others below them, each behind its parent.
+    /// The inner classes, each behind its parent.
     inner: Vec<usize>,
 }
 
-/// What a tree of classes is made of.
-struct Made {
+/// The parts of a policy with a class tree.
+struct Parts {
     sites: Vec<Site>,
     plans: Vec<Plan>,
     subscribers: Vec<Subscriber>,
@@ -280,7 +284,7 @@ struct Made {
 }
 
 impl Tree {
-    /// The tree, or the reports of parents that nobody knows, of circles and of depth.
+    /// Builds the tree; reports unknown parents, cycles and too many levels.
     fn of(reader: &mut Reader, classes: &[Written<'_>], scheduler: PlanScheduler) -> Tree {
         let by_name: HashMap<&str, usize> =
             classes.iter().enumerate().map(|(index, class)| (class.name.as_str(), index)).collect();
@@ -297,16 +301,17 @@ impl Tree {
             }
             parents.push(parent);
         }
-        let mut in_circles: HashSet<usize> = HashSet::new();
+        let mut in_cycles: HashSet<usize> = HashSet::new();
         let mut depths = vec![0; classes.len()];
         for index in 0..classes.len() {
             let above = std::iter::successors(parents[index], |&at| parents[at]);
             let above: Vec<usize> = above.take(classes.len() + 1).collect();
             depths[index] = above.len();
             if above.len() > classes.len() {
-                Tree::report_circle(reader, classes, &parents, index, &mut in_circles);
+                Tree::report_cycle(reader, classes, &parents, index, &mut in_cycles);
             } else if above.len() > MAX_SITE_DEPTH {
-                let title = format!("the class {} has {} classes above it", excerpt(&classes[index].name), above.len());
+                let title =
+                    format!("the class {} has {} inner classes above it", excerpt(&classes[index].name), above.len());
                 let finding = Diagnostic::error(Kind::TooMany, title).at(classes[index].span.clone(), "too deep");
                 reader.report(finding.help(format!("{MAX_SITE_DEPTH} levels above a class are the most")));
             }
@@ -316,15 +321,15 @@ impl Tree {
         Tree { scheduler, parents, inner }
     }
 
-    /// Reports the circle that leads round from a class, once.
-    fn report_circle(
+    /// Reports the cycle that the parents of a class lead into, once.
+    fn report_cycle(
         reader: &mut Reader,
         classes: &[Written<'_>],
         parents: &[Option<usize>],
         from: usize,
         told: &mut HashSet<usize>,
     ) {
-        // After as many steps as there are classes, one stands in the circle.
+        // After as many steps as there are classes, one stands in the cycle.
         let step = |at: usize| parents[at].unwrap_or(at);
         let inside = (0..classes.len()).fold(from, |at, _| step(at));
         if !told.insert(inside) {
@@ -339,13 +344,13 @@ impl Tree {
         }
         round.push(inside);
         let names: Vec<String> = round.iter().take(8).map(|&at| excerpt(&classes[at].name).into_owned()).collect();
-        let title = format!("classes stand below each other in a circle: {}", names.join(", below "));
+        let title = format!("\"parent\" forms a cycle: {}", names.join(" below "));
         let place = classes[inside].parent.as_ref().map(|(_, place)| place.clone());
-        let finding = Diagnostic::error(Kind::Conflict, title).at(place, "closes the circle");
+        let finding = Diagnostic::error(Kind::Conflict, title).at(place, "closes the cycle");
         reader.report(finding.help("let one of them have no \"parent\": it is then right below the link"));
     }
 
-    fn made(&self, reader: &mut Reader, classes: &[Written<'_>]) -> Made {
+    fn parts(&self, reader: &mut Reader, classes: &[Written<'_>]) -> Parts {
         let place_of: HashMap<usize, usize> =
             self.inner.iter().enumerate().map(|(place, index)| (*index, place)).collect();
         let above = |index: usize| self.parents[index].and_then(|parent| place_of.get(&parent).copied());
@@ -393,7 +398,7 @@ impl Tree {
             plans.push(plan);
             tree.leaves.push(TreeLeaf { id, priority: priority(reader, class, orders) });
         }
-        Made { sites, plans, subscribers, tree }
+        Parts { sites, plans, subscribers, tree }
     }
 }
 
@@ -406,7 +411,7 @@ fn limits(
     (EachWay::both(rate), EachWay::both(class::ceil(reader, object)))
 }
 
-/// The priority of a class whose parent orders by it, or does not.
+/// Reads `priority`: required if the parent serves by strict priority, else an error.
 fn priority(reader: &mut Reader, class: &Written<'_>, orders: PlanScheduler) -> u8 {
     let field = class.object.get("priority");
     match (field, orders) {
@@ -414,11 +419,16 @@ fn priority(reader: &mut Reader, class: &Written<'_>, orders: PlanScheduler) -> 
             let title = format!("the class {} has no \"priority\"", excerpt(&class.name));
             let finding = Diagnostic::error(Kind::MissingKey, title);
             let finding = finding.at(class.object.brace(), "\"priority\" is missing here");
-            reader.report(finding.help("what is above it serves by strict_priority; 0 is the most urgent"));
+            reader.report(
+                finding.help("its parent, or the policy, has the \"scheduler\" strict_priority; 0 is the most urgent"),
+            );
         }
         (Some(field), PlanScheduler::ElasticRoundRobin) => {
-            let finding = Diagnostic::error(Kind::Scheduler, "\"priority\" below what shares by weight");
-            let finding = finding.at(field.key_span.clone(), "nothing orders by it");
+            let finding = Diagnostic::error(
+                Kind::Scheduler,
+                "\"priority\" below a parent with the \"scheduler\" elastic_round_robin",
+            );
+            let finding = finding.at(field.key_span.clone(), "has no effect");
             reader.report(finding.help(
                 "write `\"scheduler\": \"strict_priority\"` into the class above, or into the policy; or give a \"rate\", which goes first",
             ));

@@ -1,7 +1,7 @@
 //! `interfaces`: a set of policies in one file. A key outside it holds for each interface without the same key.
 
 use super::object::{Field, Object, Reader};
-use super::{rule, with_classes};
+use super::{interface_policy, rule};
 use crate::ceiling::SharedCeiling;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
@@ -37,7 +37,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
         // Places in its policy use the pointers that a policy of its own would have.
         let mut own = Reader { spans: reader.spans.clone(), context: reader.context, ..Reader::default() };
         let read = own.object(entry.value, "", "an interface", KEYS);
-        let policy = read.and_then(|object| with_classes(&mut own, &common.with(&object), source));
+        let policy = read.and_then(|object| interface_policy(&mut own, &common.with(&object), source));
         if own.findings.is_empty() {
             sound.push((entry.key, policies.len()));
         }

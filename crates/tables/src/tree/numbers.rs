@@ -89,8 +89,8 @@ fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
     }
 }
 
-/// The kind in the hash of an inner node's owner. One by priority is of another kind, since a node changes between them only while nothing below it
-/// may send.
+/// The kind in the hash of an inner node's owner. It tells the scheduler: the core can change that only while no child has packets to send, so a node
+/// with another one is a new node.
 fn kind_of_site(site: &Node) -> &'static str {
     match site.scheduler {
         PlanScheduler::ElasticRoundRobin => "site",

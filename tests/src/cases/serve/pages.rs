@@ -24,6 +24,7 @@ pub fn suite() -> Suite {
         .any("waits_are_drawn", &[Need::Equipped], waits_are_drawn)
         .any("forwards_are_listed", &[Need::Equipped], forwards_are_listed)
         .any("subscribers_by_site", &[Need::Equipped], subscribers::subscribers_by_site)
+        .any("class_tree", &[Need::Equipped], subscribers::class_tree)
         .any("policies_are_edited", &[Need::Equipped], policies_are_edited)
         .any("phone_with_dark_theme", &[Need::Equipped], phone_with_dark_theme)
 }

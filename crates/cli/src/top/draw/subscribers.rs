@@ -32,7 +32,7 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
                 }
                 TreeRow::Subscriber(own) => {
                     let names =
-                        (own.id.as_str(), if tree.of_classes { "" } else { own.plan.as_deref().unwrap_or("-") });
+                        (own.id.as_str(), if tree.is_class_tree { "" } else { own.plan.as_deref().unwrap_or("-") });
                     line(
                         app,
                         names,
@@ -47,7 +47,7 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
         }
     }
     if drawn.is_empty() {
-        let text = "no policy in force has subscribers, or classes below others";
+        let text = "no policy in force has subscribers or a class tree";
         drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.dim()).line()));
     }
     drawn

@@ -11,7 +11,7 @@ use sluice_policy::network::{LeafClass, Network, Node, Way};
 pub struct SubscriberFound {
     /// Direction as the subscriber sees it.
     pub way: Way,
-    /// Whether the tree is one of classes, and the key that of a class.
+    /// Whether this is a class tree, and the key that of a leaf class.
     pub is_class: bool,
     /// Its key. None: the address is nobody's.
     pub id: Option<String>,
@@ -48,7 +48,7 @@ impl SubscriberFound {
     pub(super) fn queue(&self) -> String {
         match (&self.id, &self.class) {
             (Some(id), _) if self.is_class => format!("queued in class {id}"),
-            (None, _) if self.is_class => "queued beside the classes, with all packets that have none".to_owned(),
+            (None, _) if self.is_class => "queued with all unclassified packets".to_owned(),
             (Some(id), Some(class)) => format!("queued in class {class} of {id}"),
             (Some(id), None) => format!("queued in the queue of {id}"),
             (None, _) => "queued with all packets that are nobody's".to_owned(),

@@ -193,7 +193,7 @@ mod tests {
 
     fn tree() -> TreeRates {
         TreeRates {
-            of_classes: false,
+            is_class_tree: false,
             way: Way::Down,
             sites: vec![site("north", None), site("south", None), site("mast", Some("north"))],
             subscribers: vec![

@@ -114,6 +114,47 @@ pub fn subscribers_by_site(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
+/// A class tree is shown by the same views, with labels of its own.
+pub fn class_tree(lab: &Lab) {
+    let pair = lab.pair();
+    let tree = json!({
+        "link": { "rate": "20mbit" },
+        "classes": [
+            { "name": "office", "ceil": "12mbit" },
+            { "id": 0, "name": "calls", "parent": "office", "rate": "2mbit" },
+            { "id": 1, "name": "guests", "ceil": "8mbit" },
+        ],
+    });
+    lab.up(&pair.a, "a0", &lab.policy(&tree), &[]);
+    let server = Server::start(lab, &pair.a, &[]);
+    let browser = Browser::start(&pair.a, Viewport::DESKTOP);
+    open(&server, &browser);
+    browser.until("there is a tree", "document.getElementById('subscribers-tab').innerText === 'Class tree'");
+    browser.click("#subscribers-tab");
+    let shows = |what: &str, table: &str, columns: usize, rows: Value| {
+        browser.until(what, &format!("{} === {}", cells(table, columns), json!(rows.to_string())));
+    };
+    shows("inner classes", "sites", 2, json!([["the link", "2"], ["office", "1"], ["unclassified", "–"]]));
+    browser.click("#subscribers th:first-child button");
+    shows("leaf classes", "subscribers", 2, json!([["calls", "office"], ["guests", "the link"]]));
+    for (table, title) in [("sites", "class"), ("subscribers", "class")] {
+        assert_eq!(browser.text(&format!("#{table} th")), title, "{table}");
+    }
+    browser.click("#subscribers a");
+    browser.until("a class has a page", "document.getElementById('subscriber-title').innerText === 'calls'");
+    browser.until("which is known", "!document.getElementById('subscriber-known').hidden");
+    assert_eq!(browser.text("#subscriber-hint"), "Class of packets that a0 sends.");
+    if let Some(directory) = std::env::var_os("SLUICE_PICTURES") {
+        std::fs::write(std::path::Path::new(&directory).join("class.png"), browser.picture()).expect("a picture");
+        browser.click("#subscriber .head a");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::fs::write(std::path::Path::new(&directory).join("tree.png"), browser.picture()).expect("a picture");
+    }
+    drop(browser);
+    server.stop(Signal::SIGTERM);
+    lab.down(&pair.a, "a0");
+}
+
 /// The list and a subscriber's page fit a narrow screen, and have one title each.
 fn fits_a_phone(server: &Server, ns: &Ns) {
     let browser = Browser::start(ns, Viewport::PHONE);
