@@ -79,14 +79,10 @@ for contender in none flat nested htb; do
       echo "$contender,${names[place]},$repeat,$(awk "BEGIN { printf \"%.1f\", $(elapsed) / $COUNT }")"
     done
   done
-  [ $contender = none ] || mapfile -t counts < <(sent $contender)
-  case $contender in
-    none) ;;
-    *)
-      for place in 0 1 2 3; do
-        [ "${counts[place]}" = $(((REPEATS + 1) * COUNT)) ] || { echo "$contender: ${names[place]} sent ${counts[place]} packets" >&2; exit 1; }
-      done
-      ;;
-  esac
+  [ $contender != none ] || continue
+  mapfile -t counts < <(sent $contender)
+  for place in 0 1 2 3; do
+    [ "${counts[place]}" = $(((REPEATS + 1) * COUNT)) ] || { echo "$contender: ${names[place]} sent ${counts[place]} packets" >&2; exit 1; }
+  done
   case $contender in flat | nested) sluice down bench0 > /dev/null ;; esac
 done

@@ -137,13 +137,7 @@ fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> 
     if !busiest.is_empty() {
         lines.push(format!("{}", crate::subscriber::table(busiest)));
     }
-    let others = tree.nobody;
-    if others.sent.pkts + others.dropped_pkts > 0 {
-        lines.push(format!(
-            "  of addresses that no subscriber has: {} packets sent, {} dropped, {} queued",
-            others.sent.pkts, others.dropped_pkts, others.backlog.pkts
-        ));
-    }
+    lines.extend(others("of addresses that no subscriber has", &tree.nobody));
     lines
 }
 
@@ -182,14 +176,15 @@ fn class_tree(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
     }
     table.add_rows(leaves_of(None, 0));
     let mut lines = vec![bold("class tree"), format!("{table}")];
-    let others = tree.nobody;
-    if others.sent.pkts + others.dropped_pkts > 0 {
-        lines.push(format!(
-            "  unclassified (ARP, neighbour discovery, DHCP, broken headers): {} packets sent, {} dropped, {} queued",
-            others.sent.pkts, others.dropped_pkts, others.backlog.pkts
-        ));
-    }
+    lines.extend(others("unclassified (ARP, neighbour discovery, DHCP, broken headers)", &tree.nobody));
     lines
+}
+
+/// The line on packets that no subscriber and no class has. None: there were none.
+fn others(what: &str, counts: &LeafCounts) -> Option<String> {
+    let LeafCounts { sent, dropped_pkts, backlog } = counts;
+    let were_there = sent.pkts + dropped_pkts > 0;
+    were_there.then(|| format!("  {what}: {} packets sent, {dropped_pkts} dropped, {} queued", sent.pkts, backlog.pkts))
 }
 
 fn sites(sites: &[SiteStatus]) -> Table {

@@ -143,8 +143,8 @@ pub(crate) trait Driver {
     }
 
     /// Whether the queues have the classes of the policy in force, where other programs can remove one. Asks the kernel for all of them.
-    fn has_its_classes(&self, _: &Record, _: &Path) -> bool {
-        true
+    fn has_its_classes(&self, _: &Record, _: &Path) -> Result<bool> {
+        Ok(true)
     }
 
     /// Whether the engine tells hosts apart, which takes more parsing.

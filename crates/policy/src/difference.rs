@@ -32,7 +32,7 @@ pub struct Difference {
     /// Subscribers, likewise. A plan that changes is a change of each of its subscribers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<NodeChange>,
-    /// Whether the new policy is a class tree: its sites are the classes with others below them, and its other classes are among the classes.
+    /// Whether the new policy is a class tree: `sites` are then its inner classes, and `classes` its leaf classes.
     #[serde(skip)]
     pub(crate) is_class_tree: bool,
 }

@@ -168,7 +168,7 @@ pub struct NetworkPolicy {
     pub plans: Vec<Plan>,
     /// The rules that choose the class of a packet inside its subscriber, or in a class tree.
     pub classification: Classification,
-    /// What makes this a class tree: then subscribers and sites stand for classes, and packets are found by their class alone.
+    /// The values of a class tree, whose leaf classes are stored as subscribers and whose inner classes are stored as sites. `None`: a policy with subscribers.
     pub class_tree: Option<ClassTree>,
     /// The subscribers.
     pub subscribers: Subscribers,

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const MOST_PKTS: u32 = 65_535;
 /// Burst of a shaped link where the policy names none, as that of a link with classes.
 const LINK_BURST_NS: u64 = 250_000;
-/// What unclassified packets are guaranteed in a class tree, at most a tenth of the link: about 200 ARP packets per second.
+/// The guarantee of unclassified packets in a class tree, at most a tenth of the link: about 200 ARP packets per second.
 const UNCLASSIFIED_RATE: Rate = Rate(128_000);
 /// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
@@ -355,7 +355,7 @@ fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
     Node { rate: Some(guarantee(rate)), priority: abi::SL_TREE_PRIORITIES - 1, ..below }
 }
 
-/// What unclassified packets are guaranteed in a class tree, at a link of this rate.
+/// The guarantee of unclassified packets in a class tree, at a link of this rate.
 pub fn unclassified_rate(link_rate: Option<Rate>) -> Rate {
     link_rate.map_or(UNCLASSIFIED_RATE, |rate| UNCLASSIFIED_RATE.min(Rate(rate.0 / 10))).max(*NODE_RATES.start())
 }

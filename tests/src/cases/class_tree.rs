@@ -20,7 +20,7 @@ pub fn suite() -> Suite {
 /// An address of the network that no host has, with a port.
 const UNUSED_ADDRESS: &str = "10.77.0.99:9";
 const SETTLE: Duration = Duration::from_millis(300);
-/// Classes that queue packets, with their names and ports.
+/// Leaf classes, with their names and ports.
 const CALLS: (u8, &str, u16) = (0, "calls", 7000);
 const WEB: (u8, &str, u16) = (1, "web", 7001);
 const BACKUP: (u8, &str, u16) = (2, "backup", 7002);
@@ -120,7 +120,7 @@ fn shares(lab: &Lab) {
     expected[3][0] += startup_packets;
     assert_eq!(all, expected, "each class counts what it sends and drops");
     let site = |name: &str| {
-        let sites = status["tree"]["sites"].as_array().expect("classes above others");
+        let sites = status["tree"]["sites"].as_array().expect("inner classes");
         sites.iter().find(|site| site["name"] == name).expect("it is there").clone()
     };
     for (name, below) in [("office", &all[..3]), ("floor", &all[..2])] {
@@ -161,7 +161,7 @@ fn shown(lab: &Lab, pair: &Pair, file: &str) {
     refused.says("no managed interface has a policy with subscribers");
 }
 
-/// A ceiling, a parent and a class change; packets of others are neither lost nor overtaken, and counters stay.
+/// A ceiling, a parent, an inner class's scheduler and a class change; packets of others are neither lost nor overtaken, and counters stay.
 fn changes(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&office()), &[]);
@@ -182,6 +182,12 @@ fn changes(lab: &Lab) {
     class(&mut tree, CALLS.1, "parent", "office".into());
     class(&mut tree, WEB.1, "parent", "office".into());
     tree["classes"].as_array_mut().expect("classes").push(json!({ "id": NEW.0, "name": NEW.1 }));
+    if lab.engine == Engine::Qdisc {
+        class(&mut tree, "office", "scheduler", "strict_priority".into());
+        for (priority, name) in [CALLS.1, WEB.1, BACKUP.1].iter().enumerate() {
+            class(&mut tree, name, "priority", priority.into());
+        }
+    }
     let rules = tree["rules"].as_array_mut().expect("rules");
     rules.push(json!({ "priority": 4, "dst_port": NEW.2, "class_id": NEW.0 }));
     let told = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&tree)]).ok().stdout;

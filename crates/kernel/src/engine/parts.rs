@@ -123,7 +123,7 @@ fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()>
             found: "ours, and was not made to its end".to_owned(),
             default: true,
         });
-    } else if device == record.interface && !driver(record).has_its_classes(record, &record.pins(&bpffs::root()?)) {
+    } else if device == record.interface && !driver(record).has_its_classes(record, &record.pins(&bpffs::root()?))? {
         found.push(Missing::Root {
             device: device.to_owned(),
             found: "ours, and lacks some of its classes".to_owned(),

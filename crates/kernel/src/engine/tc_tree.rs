@@ -84,8 +84,8 @@ impl Driver for TcTree {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let running = maps.running();
-        // Somebody may have removed classes of HTB.
-        if !maps.is_whole() || !has_classes_of(&at.record.interface, &running) {
+        // Other programs can remove classes of HTB.
+        if !maps.is_whole() || !has_classes_of(&at.record.interface, &running)? {
             return rebuild(at, &wanted, &maps);
         }
         let owners = running.owners_in_use(&running, &maps.owners());
@@ -145,7 +145,7 @@ impl Driver for TcTree {
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.check(at, &maps)?;
         let table = wanted.table(&numbers, &TreeTable::empty())?;
-        if tc::minors(&at.record.interface)? != htb_tree::minors(&table) {
+        if !has_classes_of(&at.record.interface, &table)? {
             return Err(Error::system(format!("{}: the HTB classes are not those of the policy", at.record.interface)));
         }
         Ok(())
@@ -159,8 +159,8 @@ impl Driver for TcTree {
         TreeMaps::open(pins).is_ok_and(|maps| maps.is_whole())
     }
 
-    fn has_its_classes(&self, record: &Record, pins: &Path) -> bool {
-        TreeMaps::open(pins).is_ok_and(|maps| has_classes_of(&record.interface, &maps.running()))
+    fn has_its_classes(&self, record: &Record, pins: &Path) -> Result<bool> {
+        has_classes_of(&record.interface, &TreeMaps::open(pins)?.running())
     }
 
     fn keeps_packets(&self) -> bool {
@@ -193,8 +193,8 @@ impl Driver for TcTree {
 }
 
 /// Whether HTB has the classes of a tree and no other.
-fn has_classes_of(device: &str, tree: &TreeTable) -> bool {
-    tc::minors(device).is_ok_and(|minors| minors == htb_tree::minors(tree))
+fn has_classes_of(device: &str, tree: &TreeTable) -> Result<bool> {
+    Ok(tc::minors(device)? == htb_tree::minors(tree))
 }
 
 /// The lines that lead HTB from one tree, which it was told, to another one by these changes.

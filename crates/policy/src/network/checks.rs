@@ -140,9 +140,8 @@ struct Rated<'a> {
 /// The mistakes in the rates of single nodes. Those of a plan are not told again for its subscribers.
 fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let own = policy.origin.source();
-    let words = policy.words();
     let sites = policy.sites.sites.iter().map(|site| Rated {
-        name: format!("the {} {}", words.site, excerpt(&site.name)),
+        name: format!("the {} {}", policy.word("site"), excerpt(&site.name)),
         rate: site.rate,
         ceil: site.ceil,
         burst: EachWay::default(),
@@ -151,7 +150,7 @@ fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         in_table: false,
     });
     let plans = policy.plans.iter().map(|plan| Rated {
-        name: format!("the {} {}", words.plan, excerpt(&plan.name)),
+        name: format!("the {} {}", policy.word("plan"), excerpt(&plan.name)),
         rate: plan.rate,
         ceil: plan.ceil,
         burst: plan.burst,
@@ -393,7 +392,7 @@ fn bursts_without_ceil(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     });
     let unused = unused.filter(|&(place, _)| !own_ceil(place));
     let finding = |(_, plan): (usize, &super::Plan)| {
-        let what = policy.words().plan;
+        let what = policy.word("plan");
         let title = format!("the burst of the {what} {} does nothing without a ceiling", excerpt(&plan.name));
         let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
         let finding = finding.at(plan.span.0.clone(), format!("of this {what}"));

@@ -9,7 +9,7 @@ use crate::excerpt::excerpt;
 use crate::rate::Rate;
 use crate::source::Where;
 
-/// What classes have beside the values of subscribers, plans and sites, which stand for them.
+/// The values of a class tree for which subscribers, plans and sites have no place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassTree {
     /// How the classes right below the link share it.
@@ -47,29 +47,21 @@ impl ClassTree {
     }
 }
 
-/// The words for the parts of a tree in messages.
-pub(super) struct Words {
-    pub site: &'static str,
-    pub plan: &'static str,
-}
-
 impl NetworkPolicy {
-    /// The words for the parts of this tree.
-    pub(super) fn words(&self) -> Words {
-        match self.class_tree {
-            Some(_) => Words { site: "class", plan: "class" },
-            None => Words { site: "site", plan: "plan" },
-        }
+    /// The word for a site or a plan in messages: a class tree has neither.
+    pub(super) fn word(&self, of_subscribers: &'static str) -> &'static str {
+        if self.class_tree.is_some() { "class" } else { of_subscribers }
     }
 
-    /// The names of directions in messages, with the space before them. A class tree has one direction, so its name is empty.
-    pub(super) fn way_names(&self) -> &'static [(&'static str, &'static str)] {
-        if self.class_tree.is_some() { &[("down", "")] } else { &[("down", " down"), ("up", " up")] }
-    }
-
-    /// The name of a direction in messages, with the space before it. `None`: the direction is not told on its own.
+    /// The name of a direction in messages, with the space before it. A class tree has one direction, whose name is empty; `None` for the other one,
+    /// which has the same values.
     pub(super) fn way_name(&self, way: &str) -> Option<&'static str> {
-        self.way_names().iter().find(|(own, _)| *own == way).map(|(_, name)| *name)
+        match (way, &self.class_tree) {
+            ("down", None) => Some(" down"),
+            (_, None) => Some(" up"),
+            ("down", Some(_)) => Some(""),
+            (_, Some(_)) => None,
+        }
     }
 }
 
@@ -79,7 +71,7 @@ pub(super) fn out_of_reach(policy: &NetworkPolicy, link: Option<Rate>) -> Vec<Di
         return Vec::new();
     }
     let sites = &policy.sites.sites;
-    // What passes at most above a class, and the name of where.
+    // The lowest ceiling above a class, and the name of its owner.
     let above = |parent: Option<usize>| {
         let own = std::iter::successors(parent, |&site| sites[site].parent);
         let own = own.filter_map(|site| Some((sites[site].ceil.down?, excerpt(&sites[site].name))));

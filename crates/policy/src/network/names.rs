@@ -15,9 +15,9 @@ pub(super) fn sites_by_name(sites: &Sites) -> HashMap<&str, usize> {
     sites.sites.iter().enumerate().map(|(index, site)| (site.name.as_str(), index)).collect()
 }
 
-/// A text that names a site or a plan, and its place.
+/// A text that names a site, a plan or an inner class, and its place.
 pub(crate) struct Named<'a> {
-    /// `site` or `plan`.
+    /// `site`, `plan` or `class`.
     pub what: &'static str,
     pub text: &'a str,
     pub place: Span,
@@ -45,16 +45,24 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The error of a name that no site or plan has.
+/// The error of a name that nothing of its kind has.
 fn unknown(named: Named<'_>, near: Option<&str>) -> Diagnostic {
     let Named { what, text: name, place } = named;
     let finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {what} \"{}\"", excerpt(name)));
-    let finding = finding.at(place, if what == "site" { "not in the tree of sites" } else { "not among the plans" });
+    let finding = finding.at(
+        place,
+        match what {
+            "site" => "not in the tree of sites",
+            "class" => "not among the classes",
+            _ => "not among the plans",
+        },
+    );
     let without = "a subscriber without a site is right below the link";
     match (near, what) {
         (Some(near), "site") => finding.help(format!("is \"{near}\" meant? And {without}")),
         (Some(near), _) => finding.help(format!("is \"{near}\" meant?")),
         (None, "site") => finding.help(format!("add the site; {without}")),
+        (None, "class") => finding.help("write the \"name\" of a class of this list"),
         (None, _) => finding.help("add it to \"plans\", or name another one"),
     }
 }

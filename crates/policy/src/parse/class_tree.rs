@@ -5,6 +5,7 @@ use super::{About, about, class, cross, link, network, plan, queue, rules, sets}
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
+use crate::network::names::Named;
 use crate::network::{
     Burst, ClassTree, Classification, EachWay, Guarantees, MAX_SITE_DEPTH, MAX_SITES, NetworkLink, NetworkPolicy, Plan,
     PlanScheduler, Site, Sites, Subscriber, Subscribers, TreeInner, TreeLeaf, checks,
@@ -30,23 +31,13 @@ const COMMON: &[&str] = &[
     "classes",
     "rules",
 ];
-/// Keys of a leaf class.
-const LEAF_KEYS: &[&str] = &[
-    "id",
-    "name",
-    "parent",
-    "priority",
-    "weight",
-    "rate",
-    "ceil",
-    "rate_limit_mbps",
-    "burst",
-    "burst_size_kb",
-    "limit",
-];
-/// Keys of an inner class.
-const INNER_KEYS: &[&str] =
-    &["name", "parent", "scheduler", "priority", "weight", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
+/// Keys of both kinds of classes.
+const CLASS_KEYS: &[&str] =
+    &["name", "parent", "priority", "weight", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
+/// The key that only inner classes have.
+const INNER_KEY: &str = "scheduler";
+/// Keys that only leaf classes have, beside those of queues.
+const LEAF_KEYS: &[&str] = &["id", "limit"];
 
 const CLASSES_HELP: &str = "list classes, as `[{ \"name\": \"office\", \"ceil\": \"50mbit\" }, { \"id\": 0, \"name\": \"calls\", \"parent\": \"office\" }]`";
 
@@ -94,7 +85,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source) -> Opt
 }
 
 fn refuse_others(reader: &mut Reader, object: &Object) {
-    // What only subscribers have is told already; and of a set, this is one of its policies.
+    // Keys of subscribers are reported by `network::is_meant`; "interfaces" is the key of the set that this policy is in.
     let is_told = |key: &str| network::is_of_subscribers(key) || key == "interfaces";
     for key in super::KEYS.iter().filter(|key| !COMMON.contains(key) && !is_told(key)) {
         let Some(field) = object.get(key) else { continue };
@@ -236,8 +227,8 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
     let name = name.or(id.map(|id| format!("class{id}")))?;
     for key in class::KEYS {
         let Some(field) = object.get(key) else { continue };
-        let known =
-            if is_parent { INNER_KEYS.contains(key) } else { LEAF_KEYS.contains(key) || queue::KEYS.contains(key) };
+        let is_of_leaf = LEAF_KEYS.contains(key) || queue::KEYS.contains(key);
+        let known = CLASS_KEYS.contains(key) || if is_parent { *key == INNER_KEY } else { is_of_leaf };
         if known {
             continue;
         }
@@ -245,11 +236,11 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
             ("id", true) => {
                 ("an inner class queues no packets", "remove it: rules name leaf classes, which have ids".to_owned())
             }
-            ("scheduler", false) => (
+            (INNER_KEY, false) => (
                 "no class names this one as its \"parent\"",
                 "remove it, or let classes name this one as their \"parent\"".to_owned(),
             ),
-            (_, true) if *key == "limit" || queue::KEYS.contains(key) => {
+            (_, true) if is_of_leaf => {
                 ("an inner class queues no packets", format!("write \"{key}\" into the classes below it"))
             }
             _ => (
@@ -288,19 +279,13 @@ impl Tree {
     fn of(reader: &mut Reader, classes: &[Written<'_>], scheduler: PlanScheduler) -> Tree {
         let by_name: HashMap<&str, usize> =
             classes.iter().enumerate().map(|(index, class)| (class.name.as_str(), index)).collect();
-        let mut parents = Vec::with_capacity(classes.len());
-        for class in classes {
-            let named = class.parent.as_ref();
-            let parent = named.and_then(|(name, _)| by_name.get(name.as_str()).copied());
-            if let Some((name, place)) = named.filter(|_| parent.is_none()) {
-                let title = format!("there is no class \"{}\"", excerpt(name));
-                let finding = Diagnostic::error(Kind::UnknownClass, title).at(place.clone(), "named as parent");
-                let known: Vec<&str> = by_name.keys().copied().collect();
-                let near = crate::suggest::nearest(name, &known).map(|near| format!("did you mean \"{near}\"?"));
-                reader.report(finding.help(near.unwrap_or("write the \"name\" of a class of this list".to_owned())));
-            }
-            parents.push(parent);
-        }
+        let parents: Vec<Option<usize>> = classes
+            .iter()
+            .map(|class| {
+                let (text, place) = class.parent.as_ref()?;
+                Named { what: "class", text, place: place.clone() }.find(&by_name, &mut reader.findings)
+            })
+            .collect();
         let mut in_cycles: HashSet<usize> = HashSet::new();
         let mut depths = vec![0; classes.len()];
         for index in 0..classes.len() {

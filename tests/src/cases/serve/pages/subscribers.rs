@@ -144,12 +144,6 @@ pub fn class_tree(lab: &Lab) {
     browser.until("a class has a page", "document.getElementById('subscriber-title').innerText === 'calls'");
     browser.until("which is known", "!document.getElementById('subscriber-known').hidden");
     assert_eq!(browser.text("#subscriber-hint"), "Class of packets that a0 sends.");
-    if let Some(directory) = std::env::var_os("SLUICE_PICTURES") {
-        std::fs::write(std::path::Path::new(&directory).join("class.png"), browser.picture()).expect("a picture");
-        browser.click("#subscriber .head a");
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        std::fs::write(std::path::Path::new(&directory).join("tree.png"), browser.picture()).expect("a picture");
-    }
     drop(browser);
     server.stop(Signal::SIGTERM);
     lab.down(&pair.a, "a0");
