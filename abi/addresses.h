@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The address table: from prefixes of addresses to leaves of a tree of classes. Userspace changes it while programs look addresses up, so each
- * word is read and written at once. All zeroes is a table without prefixes.
+ * The address table: from prefixes of addresses, and from firewall marks and VLANs, to leaves of a tree of classes. Userspace changes it while
+ * programs look addresses up, so each word is read and written at once. All zeroes is an empty table.
  */
 #pragma once
 #include "hierarchy.h"
 
-#define SL_ADDRESSES         131072u /* prefixes at most: half of the slots */
+#define SL_ADDRESSES         131072u /* prefixes, marks and VLANs at most: half of the slots */
 /* Lengths of prefixes at most, of each family; whole addresses (/32, /128) do not count. */
 #define SL_ADDRESS_LENGTHS   16u
 #define SL_ADDRESS_BUCKETS   65536u
@@ -28,12 +28,25 @@ enum sl_address_kind { SL_ADDRESS_V4, SL_ADDRESS_V6_PREFIX, SL_ADDRESS_V6_WHOLE 
 /* The key of an IPv4 address that is looked for as a whole has this bit above it. */
 #define SL_ADDRESS_V4_WHOLE (1ULL << 32)
 
+/* A firewall mark and a VLAN have keys like those of IPv4: the number, with one of these bits above it. Neither number is 0. */
+#define SL_ADDRESS_MARK      (1ULL << 33)
+#define SL_ADDRESS_VLAN      (1ULL << 34)
+/* Bits of the last word of lengths: the table has keys of this kind. */
+#define SL_ADDRESS_HAS_MARKS 1
+#define SL_ADDRESS_HAS_VLANS 2
+
 /*
  * Lengths that occur, the longest lowest: bit 31 - length of IPv4; of IPv6, bit 127 - length from /64 to /127 and bit 63 - length up to /63. So
  * the lowest bit marks the end of a prefix: the key of a prefix is the address with this bit set and the bits below it 0 (of IPv6, in the lower or
  * in the upper half). Keys of different lengths differ.
  */
-enum sl_address_lengths { SL_LENGTHS_V4, SL_LENGTHS_V6_LOWER, SL_LENGTHS_V6_UPPER, SL_ADDRESS_LENGTH_WORDS };
+enum sl_address_lengths {
+	SL_LENGTHS_V4,
+	SL_LENGTHS_V6_LOWER,
+	SL_LENGTHS_V6_UPPER,
+	SL_LENGTHS_NONE, /* of keys that have no length: SL_ADDRESS_HAS_MARKS, SL_ADDRESS_HAS_VLANS */
+	SL_ADDRESS_LENGTH_WORDS
+};
 
 /* A key of IPv6, its halves as numbers. */
 struct sl_address_key {

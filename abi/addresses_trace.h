@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Addresses that are looked up in an address table, and their leaves: what a twin test plays to two builds of the core. */
+/* Addresses, marks and VLANs that are looked up in an address table, and their leaves: what a twin test plays to two builds of the core. */
 #pragma once
 #include "addresses.h"
 
@@ -7,6 +7,8 @@
 
 struct sl_address_op {
 	u32 address[4]; /* words in network order, IPv4 as ::ffff:a.b.c.d */
+	u32 mark; /* 0: none */
+	u32 vlan; /* 0: none */
 	u32 leaf; /* the answer */
 };
 

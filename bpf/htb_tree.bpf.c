@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Engine tc, for a tree of classes: the classifier of an HTB root. It finds the leaf of a packet by its address; HTB has the tree itself, node n as
- * its class n + 1. Runs from Linux 6.1.
+ * Engine tc, for a tree of classes: the classifier of an HTB root. It finds the leaf of a packet by its mark, VLAN or
+ * address; HTB has the tree itself, node n as its class n + 1. Runs from Linux 6.1.
  */
 #include "lib/kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -61,13 +61,14 @@ SEC("tc")
 int sl_htb_tree(struct __sk_buff *skb)
 {
 	struct sl_headers h;
-	u32 leaf;
+	u32 leaf, vlan;
 
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, 0, 0);
 	sl_parse_frame(skb, 0, &h);
 	if (sl_leaf_by_source)
 		sl_set_source_before_nat(skb, h.src);
-	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h.src : h.dst, skb->tc_index);
+	vlan = h.vlan == SL_NO_VLAN ? 0 : h.vlan;
+	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h.src : h.dst, skb->tc_index, skb->mark, vlan);
 	if (leaf == SL_NO_NODE)
 		leaf = sl_default_leaf;
 	skb->tc_classid = leaf + 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. A packet's address leads to the
- * leaf of its subscriber or host. If that leaf is divided, the class in tc_index, which a hook before the queue has set, leads to the part.
- * Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
+ * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. A packet's mark, VLAN or address
+ * leads to the leaf of its subscriber or host. If that leaf is divided, the class in tc_index, which a hook before the queue has set, leads to the
+ * part. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  *
  * The loader writes the tree and the table of addresses before it makes the qdisc. Later it writes changes of the tree into a ring, and the qdisc
  * makes them under its lock.
@@ -97,7 +97,7 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)
 SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_NONNULL, u64 now_ns)
 {
 	struct sl_ends ends;
-	u32 leaf;
+	u32 leaf, vlan;
 	u64 nfct;
 
 	if (!sl_read_plain_ends(skb, &ends))
@@ -105,7 +105,8 @@ SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_
 	nfct = skb->_nfct;
 	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
 		sl_source_before_nat(nfct, &ends);
-	leaf = sl_leaf_of_packet(sl_leaf_by_source ? ends.src : ends.dst, skb->tc_index);
+	vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : ends.vlan; /* the host has taken the outer tag out */
+	leaf = sl_leaf_of_packet(sl_leaf_by_source ? ends.src : ends.dst, skb->tc_index, skb->mark, vlan);
 	p->class = leaf == SL_NO_NODE ? sl_default_leaf : leaf;
 	sl_identify_ends(&ends, p);
 	p->ecn = sl_marks && ends.ecn && sl_takes_marks(p->flow_hash, now_ns);

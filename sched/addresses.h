@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From an address to its subscriber's leaf: the longest prefix that holds it.
+ * From an address to its subscriber's leaf: the longest prefix that holds it. Or from a firewall mark or a VLAN, which go before addresses.
  *
  * The whole address is looked for first, then its prefix of each length that occurs, the longest first: a table of customers has few lengths. Each
  * look-up reads one bucket of four slots, or two where keys had no room in their first one (Pagh and Rodler, "Cuckoo hashing", 2004). The hash is
@@ -159,6 +159,24 @@ SL_GLOBAL u32 addresses_leaf_v6(const struct sl_addresses *t SL_NONNULL, u64 upp
 			return leaf;
 	}
 	return SL_ADDRESS_NO_LEAF;
+}
+
+/*
+ * The leaf of packets with this firewall mark, else of those on this VLAN; SL_ADDRESS_NO_LEAF: none. 0: the packet has no mark, or is on no VLAN.
+ */
+SL_GLOBAL u32 addresses_leaf_marked(const struct sl_addresses *t SL_NONNULL, u32 mark, u32 vlan)
+{
+	u32 leaf = SL_ADDRESS_NO_LEAF;
+	u64 has;
+
+	if (!t) /* as above */
+		return SL_ADDRESS_NO_LEAF;
+	has = *(const volatile u64 *)&t->lengths[SL_LENGTHS_NONE];
+	if (mark && has & SL_ADDRESS_HAS_MARKS)
+		leaf = address_find_v4(t, SL_ADDRESS_MARK | mark);
+	if (leaf == SL_ADDRESS_NO_LEAF && vlan && has & SL_ADDRESS_HAS_VLANS)
+		leaf = address_find_v4(t, SL_ADDRESS_VLAN | vlan);
+	return leaf;
 }
 
 /* Half of an address as a number, of two words in network order. */

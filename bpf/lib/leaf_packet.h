@@ -14,6 +14,7 @@ struct sl_ends {
 	u32 dst[4];
 	u32 flow_hash; /* as the hook before the queue has it, which pays marks */
 	u32 ecn;
+	u32 vlan; /* of a tag in the packet; 0: there is none */
 };
 
 /* Sets the ends of a plain packet. Returns 0 if it is not one. */
@@ -30,6 +31,7 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	e->dst[3] = (u32)f.rest;
 	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3], sl_plain_flow_last(&f, SL_EGRESS));
 	e->ecn = sl_front_ecn(&f);
+	e->vlan = 0;
 	return 1;
 }
 
@@ -48,6 +50,7 @@ SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e 
 	sl_flow_key(&key, &h, SL_EGRESS);
 	e->flow_hash = sl_flow_hash(&key);
 	e->ecn = sl_ecn(&h);
+	e->vlan = h.vlan == SL_NO_VLAN ? 0 : h.vlan;
 	return 0;
 }
 

@@ -9,7 +9,7 @@ use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, NodeFound,
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
-use sluice_policy::network::Way;
+use sluice_policy::network::{Address, Way};
 use std::fmt::Write;
 
 /// `enum sl_direction`.
@@ -96,7 +96,12 @@ fn text(explanation: &Explanation) -> String {
             }
             Some(id) => {
                 let class = subscriber.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-                Some(format!("{id}{plan}{class}; {way}, by its {end}"))
+                let by = match subscriber.by {
+                    Some(Address::Vlan(vlan)) => format!("VLAN {vlan}"),
+                    Some(Address::Mark(mark)) => format!("mark {mark}"),
+                    Some(Address::Prefix(_)) | None => end.to_owned(),
+                };
+                Some(format!("{id}{plan}{class}; {way}, by its {by}"))
             }
             None => Some(format!("none has its {end}: it shares the link beside the sites, with a weight of 1")),
         };
@@ -151,6 +156,7 @@ pub fn packet_line(explanation: &Explanation) -> String {
         pcp,
         tcp_flags,
         icmp_type,
+        mark,
         fragment,
     } = &explanation.fields;
     let mut text = match protocol {
@@ -180,6 +186,7 @@ pub fn packet_line(explanation: &Explanation) -> String {
     pcp.iter().for_each(|pcp| add(format!("priority {pcp}")));
     tcp_flags.iter().for_each(|flags| add(format!("flags {flags:#04x}")));
     icmp_type.iter().for_each(|kind| add(format!("type {kind}")));
+    mark.iter().for_each(|mark| add(format!("mark {mark}")));
     if *fragment != "whole" {
         add(format!("{fragment} fragment"));
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 pub struct LookUp {
     table_bytes: u32,
     leaf: unsafe extern "C" fn(*const abi::sl_addresses, *const u32) -> u32,
+    leaf_marked: unsafe extern "C" fn(*const abi::sl_addresses, u32, u32) -> u32,
 }
 
 unsafe extern "C" {
@@ -37,6 +38,15 @@ impl LookUp {
         let words = abi::address_words(address);
         // SAFETY: the table is whole and aligned for its words, each of which C reads at once; the address has four words.
         let leaf = unsafe { (self.leaf)(table.as_ptr().cast(), words.as_ptr()) };
+        (leaf != abi::SL_ADDRESS_NO_LEAF).then_some(leaf as u16)
+    }
+
+    /// The leaf of packets with this firewall mark, else of those on this VLAN; none: neither has one. 0: no mark, or no VLAN. `table`: as of
+    /// [`LookUp::leaf`].
+    pub fn leaf_marked(&self, table: &[AtomicU64], mark: u32, vlan: u16) -> Option<u16> {
+        assert_eq!(size_of_val(table), size_of::<abi::sl_addresses>(), "another table");
+        // SAFETY: as above.
+        let leaf = unsafe { (self.leaf_marked)(table.as_ptr().cast(), mark, vlan.into()) };
         (leaf != abi::SL_ADDRESS_NO_LEAF).then_some(leaf as u16)
     }
 }

@@ -26,6 +26,7 @@ mod limit;
 mod limits;
 mod link;
 mod lint;
+mod mark;
 pub mod network;
 mod parse;
 mod policy;

@@ -6,6 +6,7 @@
 //! and parents. Every mistake is reported with its row, up to the number that [`crate::Diagnostics`] shows, in a time that grows with the table
 //! and not with the mistakes.
 
+mod address;
 mod addresses;
 mod as_policy;
 pub(crate) mod checks;
@@ -34,12 +35,12 @@ use crate::link::{Framing, SplitGso};
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
 use crate::source::{Origin, Source, Where};
-use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use sluice_abi as abi;
 use std::ops::RangeInclusive;
 
-pub(crate) use addresses::one as address;
+pub use address::Address;
+pub(crate) use addresses::one as read_address;
 pub use class_tree::{ClassTree, TreeInner, TreeLeaf};
 pub use classes::{Classification, MAX_PLAN_CLASSES, PlanClass, PlanScheduler};
 pub(crate) use classes::{classes_of, default_of};
@@ -350,7 +351,7 @@ pub struct Subscriber {
     /// Its ceiling, in the place of its plan's.
     pub ceil: EachWay<Option<Rate>>,
     /// Its addresses, in the order of the table.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<WrittenAddress>,
     /// The place of its first row.
     pub(crate) span: Where,
 }
@@ -374,11 +375,11 @@ impl HostGroup {
     }
 }
 
-/// Addresses of a subscriber.
+/// An address of a subscriber in its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    /// The prefix.
-    pub prefix: IpNet,
+pub struct WrittenAddress {
+    /// The address.
+    pub address: Address,
     /// Its place in the table.
     pub(crate) span: Where,
 }

@@ -1,4 +1,4 @@
-//! The address table (`abi/addresses.h`): from prefixes of addresses to leaves, built at once, and changed in place while programs look
+//! The address table (`abi/addresses.h`): from prefixes, marks and VLANs to leaves, built at once, and changed in place while programs look
 //! addresses up.
 //!
 //! The order of a change keeps every look-up right. A leaf that changes is one word. A key that comes stands in its slot before its word does.
@@ -8,9 +8,9 @@
 
 mod key;
 
-use ipnet::IpNet;
 use key::{Key, Seed};
 use sluice_abi as abi;
+use sluice_policy::network::Address;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::mem::offset_of;
@@ -31,15 +31,15 @@ const LENGTHS_AT: usize = offset_of!(abi::sl_addresses, lengths) / 8;
 const WORDS_AT: usize = offset_of!(abi::sl_addresses, bucket) / 8;
 const KEYS_AT: usize = offset_of!(abi::sl_addresses, keys) / 8;
 
-/// The reason why a prefix has no place in a table.
+/// The reason why an address has no place in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressError {
-    /// The table has `SL_ADDRESSES` prefixes already.
+    /// The table has `SL_ADDRESSES` of them already.
     Full,
     /// The prefixes of this one's family have `SL_ADDRESS_LENGTHS` other lengths already.
-    TooManyLengths(IpNet),
-    /// No place is free where look-ups would find the prefix. A table that is built anew, with another seed, has one.
-    NoPlace(IpNet),
+    TooManyLengths(Address),
+    /// No place is free where look-ups would find the address. A table that is built anew, with another seed, has one.
+    NoPlace(Address),
     /// The tree has no leaf of this number.
     NoLeaf(u16),
 }
@@ -51,10 +51,10 @@ impl fmt::Display for AddressError {
             AddressError::TooManyLengths(prefix) => write!(
                 f,
                 "{prefix}: {} prefixes of more than {} different lengths; write some as shorter or longer ones",
-                if prefix.addr().is_ipv4() { "IPv4" } else { "IPv6" },
+                if prefix.prefix().is_some_and(|prefix| prefix.addr().is_ipv4()) { "IPv4" } else { "IPv6" },
                 abi::SL_ADDRESS_LENGTHS
             ),
-            AddressError::NoPlace(prefix) => write!(f, "no place for {prefix} in the address table; build it anew"),
+            AddressError::NoPlace(address) => write!(f, "no place for {address} in the address table; build it anew"),
             AddressError::NoLeaf(leaf) => write!(f, "no leaf has the number {leaf}"),
         }
     }
@@ -82,14 +82,17 @@ pub fn address_table_words(table: &mut abi::sl_addresses) -> &[AtomicU64] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_mut(table).cast(), ADDRESS_TABLE_WORDS) }
 }
 
-/// A table of these prefixes, of which none comes twice. `draw` draws random numbers for the seed, which no sender of packets may know.
-pub fn build(prefixes: &[(IpNet, u16)], mut draw: impl FnMut() -> u64) -> Result<Box<abi::sl_addresses>, AddressError> {
+/// A table of these addresses, of which none comes twice. `draw` draws random numbers for the seed, which no sender of packets may know.
+pub fn build<A: Into<Address> + Copy>(
+    all: &[(A, u16)],
+    mut draw: impl FnMut() -> u64,
+) -> Result<Box<abi::sl_addresses>, AddressError> {
     let mut tries = 0..TRIES;
     loop {
         let mut table = abi::boxed_zeroed::<abi::sl_addresses>();
         table.seed = std::array::from_fn(|_| draw());
         let mut addresses = Addresses::open(address_table_words(&mut table), NoReaders);
-        let placed = prefixes.iter().try_for_each(|&(prefix, leaf)| addresses.set(prefix, leaf).map(|_| ()));
+        let placed = all.iter().try_for_each(|&(address, leaf)| addresses.set(address, leaf).map(|_| ()));
         tries.next();
         match placed {
             Err(AddressError::NoPlace(_)) if !tries.is_empty() => {}
@@ -104,11 +107,11 @@ pub struct Addresses<'m, R> {
     words: &'m [AtomicU64],
     readers: R,
     seed: Seed,
-    /// Prefixes of each length, by [`Key::length_index`].
+    /// Addresses of each length, by [`Key::length_index`].
     of_length: Vec<u32>,
     /// Keys that stand in their second bucket, by their first one.
     spilled: Vec<u32>,
-    prefixes: u32,
+    count: u32,
 }
 
 impl<'m, R: Readers> Addresses<'m, R> {
@@ -119,14 +122,8 @@ impl<'m, R: Readers> Addresses<'m, R> {
     pub fn open(words: &'m [AtomicU64], readers: R) -> Addresses<'m, R> {
         assert_eq!(words.len(), ADDRESS_TABLE_WORDS, "another table");
         let seed = Seed(std::array::from_fn(|i| words[SEED_AT + i].load(Ordering::Relaxed)));
-        let mut table = Addresses {
-            words,
-            readers,
-            seed,
-            of_length: vec![0; Key::LENGTHS],
-            spilled: vec![0; BUCKETS],
-            prefixes: 0,
-        };
+        let mut table =
+            Addresses { words, readers, seed, of_length: vec![0; Key::LENGTHS], spilled: vec![0; BUCKETS], count: 0 };
         table.repair();
         table
     }
@@ -136,49 +133,50 @@ impl<'m, R: Readers> Addresses<'m, R> {
         &self.readers
     }
 
-    /// The leaf of this very prefix.
-    pub fn get(&self, prefix: IpNet) -> Option<u16> {
-        self.find(&Key::of(prefix)).map(|slot| leaf_of(self.word(slot)))
+    /// The leaf of this very address.
+    pub fn get(&self, address: impl Into<Address>) -> Option<u16> {
+        self.find(&Key::of(address.into())).map(|slot| leaf_of(self.word(slot)))
     }
 
-    /// The number of prefixes.
+    /// The number of addresses: prefixes, marks and VLANs.
     pub fn len(&self) -> usize {
-        self.prefixes as usize
+        self.count as usize
     }
 
-    /// Whether the table has no prefix.
+    /// Whether the table has none.
     pub fn is_empty(&self) -> bool {
-        self.prefixes == 0
+        self.count == 0
     }
 
-    /// All prefixes with their leaves, in the order in which they stand.
-    pub fn entries(&self) -> impl Iterator<Item = (IpNet, u16)> {
-        (0..BUCKETS * WAYS).filter_map(|slot| Some((self.key(slot)?.prefix(), leaf_of(self.word(slot)))))
+    /// All addresses with their leaves, in the order in which they stand.
+    pub fn entries(&self) -> impl Iterator<Item = (Address, u16)> {
+        (0..BUCKETS * WAYS).filter_map(|slot| Some((self.key(slot)?.address(), leaf_of(self.word(slot)))))
     }
 
-    /// Adds a prefix, or moves it to another leaf. Returns the leaf that it had. A leaf's number may go to another subscriber only after
+    /// Adds an address, or moves it to another leaf. Returns the leaf that it had. A leaf's number may go to another subscriber only after
     /// look-ups have ended that may have found the former one.
-    pub fn set(&mut self, prefix: IpNet, leaf: u16) -> Result<Option<u16>, AddressError> {
+    pub fn set(&mut self, address: impl Into<Address>, leaf: u16) -> Result<Option<u16>, AddressError> {
         if u32::from(leaf) >= abi::SL_ADDRESS_LEAVES {
             return Err(AddressError::NoLeaf(leaf));
         }
-        let key = Key::of(prefix);
+        let address = address.into();
+        let key = Key::of(address);
         if let Some(slot) = self.find(&key) {
             let former = leaf_of(self.word(slot));
             self.store(slot, key.tag(&self.seed) | u64::from(leaf));
             return Ok(Some(former));
         }
-        if self.prefixes == abi::SL_ADDRESSES {
+        if self.count == abi::SL_ADDRESSES {
             return Err(AddressError::Full);
         }
         let index = key.length_index();
         if self.of_length[index] == 0 && !self.may_have_another_length(&key) {
-            return Err(AddressError::TooManyLengths(prefix));
+            return Err(AddressError::TooManyLengths(address));
         }
-        let path = self.path_to_free(&key).ok_or(AddressError::NoPlace(prefix))?;
+        let path = self.path_to_free(&key).ok_or(AddressError::NoPlace(address))?;
         self.make_room(&path);
         self.place(path[0], &key, leaf);
-        self.prefixes += 1;
+        self.count += 1;
         self.of_length[index] += 1;
         if self.of_length[index] == 1 {
             self.tell_lengths();
@@ -186,13 +184,13 @@ impl<'m, R: Readers> Addresses<'m, R> {
         Ok(None)
     }
 
-    /// Removes a prefix. Returns the leaf that it had.
-    pub fn remove(&mut self, prefix: IpNet) -> Option<u16> {
-        let key = Key::of(prefix);
+    /// Removes an address. Returns the leaf that it had.
+    pub fn remove(&mut self, address: impl Into<Address>) -> Option<u16> {
+        let key = Key::of(address.into());
         let slot = self.find(&key)?;
         let leaf = leaf_of(self.word(slot));
         self.take(slot, &key);
-        self.prefixes -= 1;
+        self.count -= 1;
         let of_length = &mut self.of_length[key.length_index()];
         *of_length -= 1;
         if *of_length == 0 {
@@ -360,7 +358,7 @@ impl<'m, R: Readers> Addresses<'m, R> {
                     continue;
                 }
             }
-            self.prefixes += 1;
+            self.count += 1;
             self.of_length[key.length_index()] += 1;
         }
         (0..BUCKETS).for_each(|bucket| self.tell_spilled(bucket));
@@ -374,7 +372,7 @@ impl<'m, R: Readers> Addresses<'m, R> {
 
 impl<R> fmt::Debug for Addresses<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Addresses").field("prefixes", &self.prefixes).finish_non_exhaustive()
+        f.debug_struct("Addresses").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

@@ -23,6 +23,7 @@ pub use addresses::{
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
 pub use ipnet::IpNet;
+pub use sluice_policy::network::Address;
 pub use sluice_policy::rank_resolution;
 
 use sluice_abi as abi;

@@ -34,9 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         set(leaf, Node { ceil: rate(GIGABIT), rate: rate(GIGABIT / 256), limit_pkts: 1000, ..Node::below(site) })?;
     }
     let first = u32::from(Ipv4Addr::new(10, 99, 64, 0));
-    let prefixes: Vec<_> = (0..subscribers)
-        .map(|n| (ipnet::IpNet::from(std::net::IpAddr::from(Ipv4Addr::from(first + n))), n as u16))
-        .collect();
+    let prefixes: Vec<_> =
+        (0..subscribers).map(|n| (std::net::IpAddr::from(Ipv4Addr::from(first + n)), n as u16)).collect();
     let mut random = SmallRng::from_os_rng();
     let table = sluice_tables::build_addresses(&prefixes, || random.random())?;
     let queue = TreeQueue::register("sluicetree", tree.state(), &table)?;

@@ -5,29 +5,31 @@ use crate::kernel::{ADDRESSES, Kernel};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use sluice_abi as abi;
-use sluice_tables::{Addresses, IpNet, NoReaders, Readers};
+use sluice_tables::{Address, Addresses, IpNet, NoReaders, Readers};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const LEAVES: u16 = abi::SL_ADDRESS_LEAVES as u16;
-/// Prefixes of a random table, about; it is nearly full.
-const PREFIXES: usize = 120_000;
+/// Addresses of a random table, about; it is nearly full.
+const IN_TABLE: usize = 120_000;
+/// Marks that packets may have.
+const MARKS: u32 = 1 << 16;
 /// Lengths of prefixes, the common ones several times.
 const V4_LENGTHS: [u8; 14] = [32, 32, 32, 32, 32, 31, 29, 28, 27, 26, 25, 24, 20, 8];
 const V6_LENGTHS: [u8; 14] = [128, 128, 128, 127, 96, 65, 64, 64, 60, 56, 56, 48, 32, 1];
 
-/// Prefixes and addresses of a provider's networks.
+/// Prefixes and addresses of a provider's networks, with some marks and VLANs.
 pub struct Source {
     random: SmallRng,
-    /// Prefixes that are in the table, or were.
-    prefixes: Vec<IpNet>,
+    /// Addresses that are in the table, or were.
+    table: Vec<Address>,
 }
 
 impl Source {
     pub fn new(random: SmallRng) -> Source {
-        Source { random, prefixes: Vec::new() }
+        Source { random, table: Vec::new() }
     }
 
     pub fn seed(&mut self) -> [u64; 5] {
@@ -43,31 +45,40 @@ impl Source {
         }
     }
 
+    /// An address for the table.
+    fn entry(&mut self) -> Address {
+        match self.random.random_range(0..16) {
+            0 => Address::Mark(self.random.random_range(1..=MARKS)),
+            1 => Address::Vlan(self.random.random_range(1..=4094)),
+            _ => self.prefix().into(),
+        }
+    }
+
     fn prefix(&mut self) -> IpNet {
         let (address, at) = (self.address(), self.random.random_range(0..V4_LENGTHS.len()));
         let length = if address.is_ipv4() { V4_LENGTHS[at] } else { V6_LENGTHS[at] };
         IpNet::new(address, length).expect("no longer than the address").trunc()
     }
 
-    /// Random changes: a first table, or some more. Each is made by `change`, with no leaf if the prefix goes.
-    pub fn changes(&mut self, mut change: impl FnMut(IpNet, Option<u16>) -> Result<(), Error>) -> Result<(), Error> {
-        while self.prefixes.len() < PREFIXES {
-            let prefix = self.prefix();
-            self.prefixes.push(prefix);
-            change(prefix, Some(self.random.random_range(0..LEAVES)))?;
+    /// Random changes: a first table, or some more. Each is made by `change`, with no leaf if the address goes.
+    pub fn changes(&mut self, mut change: impl FnMut(Address, Option<u16>) -> Result<(), Error>) -> Result<(), Error> {
+        while self.table.len() < IN_TABLE {
+            let entry = self.entry();
+            self.table.push(entry);
+            change(entry, Some(self.random.random_range(0..LEAVES)))?;
         }
         for _ in 0..200 {
-            let at = self.random.random_range(0..self.prefixes.len());
+            let at = self.random.random_range(0..self.table.len());
             if self.random.random() {
-                change(self.prefixes[at], None)?;
-                self.prefixes[at] = self.prefix();
+                change(self.table[at], None)?;
+                self.table[at] = self.entry();
             }
-            change(self.prefixes[at], Some(self.random.random_range(0..LEAVES)))?;
+            change(self.table[at], Some(self.random.random_range(0..LEAVES)))?;
         }
         Ok(())
     }
 
-    /// Addresses in prefixes, beside them, and anywhere.
+    /// Addresses in prefixes, beside them, and anywhere; marks and VLANs that the table has, and others.
     pub fn batch(&mut self) -> Box<abi::sl_address_trace> {
         let mut trace = abi::boxed_zeroed::<abi::sl_address_trace>();
         trace.count = abi::SL_ADDRESS_TRACE_OPS;
@@ -79,13 +90,15 @@ impl Source {
                 _ => self.in_prefix(),
             };
             op.address = abi::address_words(address);
+            op.mark = if self.random.random_ratio(1, 8) { self.random.random_range(0..=2 * MARKS) } else { 0 };
+            op.vlan = if self.random.random_ratio(1, 8) { self.random.random_range(0..=4095) } else { 0 };
         }
         trace
     }
 
     fn in_prefix(&mut self) -> IpAddr {
-        let prefix = self.prefixes[self.random.random_range(0..self.prefixes.len())];
-        match prefix {
+        let entry = self.table[self.random.random_range(0..self.table.len())];
+        match entry.prefix().unwrap_or_else(|| self.prefix()) {
             IpNet::V4(net) => IpAddr::V4(Ipv4Addr::from_bits(
                 net.addr().to_bits() | self.random.random::<u32>() & net.hostmask().to_bits(),
             )),
@@ -147,7 +160,7 @@ pub fn change_while_looked_up(duration: Duration, seed: u64) -> Result<Changed, 
     let (runs, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut addresses = Addresses::open(mapping.words(), Program { runs: &runs, waits: 0 });
     for n in 0..STAYING {
-        addresses.set(crowd(n).into(), n as u16)?;
+        addresses.set(crowd(n), n as u16)?;
     }
     let mut trace = abi::boxed_zeroed::<abi::sl_address_trace>();
     trace.count = CROWD * 8;
@@ -183,9 +196,9 @@ pub fn change_while_looked_up(duration: Duration, seed: u64) -> Result<Changed, 
             let n = random.random_range(STAYING..CROWD);
             // A key that finds no place is as it was.
             let is_done = if random.random() {
-                addresses.remove(crowd(n).into()).is_some()
+                addresses.remove(crowd(n)).is_some()
             } else {
-                addresses.set(crowd(n).into(), (n + 1000 * random.random_range(0..8)) as u16).is_ok()
+                addresses.set(crowd(n), (n + 1000 * random.random_range(0..8)) as u16).is_ok()
             };
             changed.changes += u64::from(is_done);
         }
@@ -200,15 +213,15 @@ pub fn change_while_looked_up(duration: Duration, seed: u64) -> Result<Changed, 
 pub fn change_both(
     native: &mut Addresses<NoReaders>,
     kernel: &mut Addresses<NoReaders>,
-    prefix: IpNet,
+    address: Address,
     leaf: Option<u16>,
 ) -> Result<(), Error> {
     let [ours, theirs] = match leaf {
-        Some(leaf) => [native.set(prefix, leaf)?, kernel.set(prefix, leaf)?],
-        None => [native.remove(prefix), kernel.remove(prefix)],
+        Some(leaf) => [native.set(address, leaf)?, kernel.set(address, leaf)?],
+        None => [native.remove(address), kernel.remove(address)],
     };
     if ours != theirs {
-        return Err(Error(format!("{prefix} had leaf {ours:?} natively, {theirs:?} in the kernel")));
+        return Err(Error(format!("{address} had leaf {ours:?} natively, {theirs:?} in the kernel")));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod classes;
 mod in_place;
+mod marked;
 
 use crate::cases::assert_near;
 use crate::cases::upgrade::age;
@@ -28,6 +29,7 @@ pub fn suite() -> Suite {
         .both("classes_share_what_their_subscriber_gets", &[Need::Icount], classes::classes_share)
         .both("classes_change_while_packets_flow", &[], classes::classes_change)
         .both("urgent_classes_go_first", &[Need::Icount], classes::urgent_classes)
+        .both("marks_and_vlans_tell_subscribers", &[Need::Vlan, Need::Conntrack], marked::marks_and_vlans)
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)

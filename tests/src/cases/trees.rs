@@ -43,8 +43,10 @@ fn address(leaf: u32) -> String {
 
 /// The tree is at the root of a0, and b has the addresses of these leaves.
 fn install(pair: &Pair, tree: &Tree, leaves: &[u32]) -> TreeQueue {
-    let prefixes: Vec<_> =
-        leaves.iter().map(|leaf| (format!("{}/32", address(*leaf)).parse().expect("a prefix"), *leaf as u16)).collect();
+    let prefixes: Vec<_> = leaves
+        .iter()
+        .map(|leaf| (format!("{}/32", address(*leaf)).parse::<sluice_tables::IpNet>().expect("a prefix"), *leaf as u16))
+        .collect();
     let mut seed = u64::from(std::process::id());
     let draw = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -20,7 +20,7 @@ pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi
         _ => choose(policy, &interfaces, &seen, outside),
     };
     let mut explanation = abi::boxed_zeroed::<abi::sl_explanation>();
-    explanation.headers = headers(&seen);
+    explanation.headers = abi::sl_headers { mark: metadata.mark, ..headers(&seen) };
     explanation.by_rules = u64::from(class) << 16 | u64::from(rule);
     explanation.choice = explanation.by_rules;
     explanation

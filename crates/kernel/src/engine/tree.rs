@@ -60,7 +60,7 @@ impl<'a> Wanted<'a> {
         let numbers = Numbers::of(self.network, owners).map_err(refused)?;
         let maps = TreeMaps::open(pins)?;
         maps.keep(&self.table(&numbers, &TreeTable::empty())?)?;
-        let addresses = sluice_tables::build_addresses(&numbers.prefixes(self.network), random);
+        let addresses = sluice_tables::build_addresses(&numbers.addresses(self.network), random);
         let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
         tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
         maps.set_owners(&numbers.owners);
@@ -72,7 +72,7 @@ impl<'a> Wanted<'a> {
     /// Has packets found by the addresses of the policy, whose leaves are there. `hosts`: the groups as they are, and as the policy has them.
     pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps, (now, hosts): (&HostTable, &HostTable)) -> Result<()> {
         maps.set_hosts(now, hosts);
-        maps.set_addresses(&numbers.prefixes(self.network))
+        maps.set_addresses(&numbers.addresses(self.network))
     }
 
     /// The numbers of the nodes, of a network that is a part of the one in force. Fails unless all of them are there.
@@ -81,7 +81,7 @@ impl<'a> Wanted<'a> {
         Numbers::of_part(self.network, &maps.owners()).ok_or_else(lacks)
     }
 
-    /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its prefixes.
+    /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its addresses.
     pub fn check(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
         let running = maps.running();
@@ -89,7 +89,7 @@ impl<'a> Wanted<'a> {
         if !running.includes(&self.table(&numbers, &running)?) {
             return wrong("the tree of classes is not the one that was written");
         }
-        if !maps.has_addresses(&numbers.prefixes(self.network)) {
+        if !maps.has_addresses(&numbers.addresses(self.network)) {
             return wrong("the table of addresses is not the one that was written");
         }
         let hosts = maps.hosts();

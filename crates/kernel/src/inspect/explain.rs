@@ -70,6 +70,8 @@ pub struct Fields {
     pub tcp_flags: Option<u8>,
     /// ICMP type.
     pub icmp_type: Option<u8>,
+    /// Firewall mark, if it is not 0.
+    pub mark: Option<u32>,
     /// Kind of fragment: whole, first or later.
     pub fragment: &'static str,
 }
@@ -328,6 +330,7 @@ fn fields(h: &abi::sl_headers) -> Fields {
         vlan: Some(h.vlan).filter(|vlan| *vlan != u16::MAX),
         pcp: Some(h.pcp).filter(|pcp| *pcp != u8::MAX),
         tcp_flags: u8::try_from(h.tcp_flags).ok(),
+        mark: Some(h.mark).filter(|mark| *mark != 0),
         icmp_type: Some(h.icmp as u8).filter(|_| h.icmp != u16::MAX),
         fragment: match u32::from(h.fragment) {
             abi::SL_FIRST_FRAGMENT => "first",

@@ -4,7 +4,7 @@ use crate::bpf::mapped::Words;
 use crate::maps::tables::{self, wait_for_readers};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::IpNet;
+use sluice_policy::network::Address;
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{self, TreeTable};
 use sluice_tables::{Addresses, Readers};
@@ -246,17 +246,17 @@ impl TreeMaps {
         }
     }
 
-    /// Makes the address table that of these prefixes. Prefixes that go are found by no packet any more when this returns.
-    pub fn set_addresses(&self, prefixes: &[(IpNet, u16)]) -> Result<()> {
+    /// Makes the address table that of these addresses. Those that go are found by no packet any more when this returns.
+    pub fn set_addresses(&self, addresses: &[(Address, u16)]) -> Result<()> {
         let mut table = Addresses::open(self.addresses.all(), Programs);
-        let was: HashMap<IpNet, u16> = table.entries().collect();
-        let is: HashMap<IpNet, u16> = prefixes.iter().copied().collect();
-        let gone: Vec<IpNet> = was.keys().filter(|prefix| !is.contains_key(prefix)).copied().collect();
-        for prefix in gone {
-            table.remove(prefix);
+        let was: HashMap<Address, u16> = table.entries().collect();
+        let is: HashMap<Address, u16> = addresses.iter().copied().collect();
+        let gone: Vec<Address> = was.keys().filter(|address| !is.contains_key(address)).copied().collect();
+        for address in gone {
+            table.remove(address);
         }
-        for (prefix, leaf) in prefixes.iter().filter(|(prefix, leaf)| was.get(prefix) != Some(leaf)) {
-            table.set(*prefix, *leaf).map_err(|error| Error::system(error.to_string()))?;
+        for (address, leaf) in addresses.iter().filter(|(address, leaf)| was.get(address) != Some(leaf)) {
+            table.set(*address, *leaf).map_err(|error| Error::system(error.to_string()))?;
         }
         if was != is {
             wait_for_readers();
@@ -313,11 +313,11 @@ impl TreeMaps {
         self.hosts.publish(at / 8, u64::from_ne_bytes(bytes));
     }
 
-    /// Whether the address table is that of these prefixes.
-    pub fn has_addresses(&self, prefixes: &[(IpNet, u16)]) -> bool {
+    /// Whether the address table is that of these addresses.
+    pub fn has_addresses(&self, addresses: &[(Address, u16)]) -> bool {
         let table = Addresses::open(self.addresses.all(), Programs);
-        let is: HashMap<IpNet, u16> = table.entries().collect();
-        is.len() == prefixes.len() && prefixes.iter().all(|(prefix, leaf)| is.get(prefix) == Some(leaf))
+        let is: HashMap<Address, u16> = table.entries().collect();
+        is.len() == addresses.len() && addresses.iter().all(|(address, leaf)| is.get(address) == Some(leaf))
     }
 }
 

@@ -16,8 +16,8 @@ use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
 use sluice_error::Result;
-use sluice_policy::network::Network;
-use sluice_policy::{IpNet, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::network::{Address, Network};
+use sluice_policy::{Resolved, ResolvedClass, Scheduler};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Pinned {
     pins: PathBuf,
     policy: Resolved,
     /// The addresses of each subscriber.
-    addresses: Vec<Arc<[IpNet]>>,
+    addresses: Vec<Arc<[Address]>>,
     framing: Framing,
     /// Tables that were in force when the maps were opened.
     live: Box<abi::sl_tables>,

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::network::{EachWay, Group, LeafClass, Network, Node, Way};
+use sluice_policy::network::{Address, EachWay, Group, LeafClass, Network, Node, Way};
 use sluice_policy::{ClassId, IpNet, Rate};
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
@@ -62,7 +62,7 @@ fn number_and_busiest<S: Serializer>(all: &[SubscriberStatus], serializer: S) ->
     map.end()
 }
 
-fn as_texts<S: Serializer>(addresses: &[IpNet], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn as_texts<S: Serializer>(addresses: &[Address], serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_seq(addresses.iter().map(ToString::to_string))
 }
 
@@ -122,7 +122,7 @@ pub struct SubscriberStatus {
     pub plan: Option<String>,
     /// Its addresses.
     #[serde(serialize_with = "as_texts")]
-    pub addresses: Arc<[IpNet]>,
+    pub addresses: Arc<[Address]>,
     /// Its limits, and the counters of its queue since it came.
     #[serde(flatten)]
     pub queue: QueueStatus,
@@ -165,7 +165,7 @@ pub struct LeafClassStatus {
 pub(crate) struct Snapshot<'a> {
     network: &'a Network,
     /// The addresses of each subscriber.
-    addresses: &'a [Arc<[IpNet]>],
+    addresses: &'a [Arc<[Address]>],
     way: Way,
     numbers: Numbers,
     tree: Box<abi::sl_tree>,
@@ -179,7 +179,7 @@ impl<'a> Snapshot<'a> {
     /// Reads the tree of a record, which is that of this network.
     pub fn take(
         maps: &TreeMaps,
-        (network, addresses): (&'a Network, &'a [Arc<[IpNet]>]),
+        (network, addresses): (&'a Network, &'a [Arc<[Address]>]),
         way: Way,
         record: &Record,
     ) -> Result<Snapshot<'a>> {
@@ -313,7 +313,7 @@ impl<'a> Snapshot<'a> {
         SubscriberStatus {
             id: format!("{} {name}", own.site.as_deref().unwrap_or_default()),
             name,
-            addresses: Arc::new([host.prefix]),
+            addresses: Arc::new([host.prefix.into()]),
             queue: QueueStatus {
                 counts: LeafCounts { sent, dropped_pkts, backlog: now.backlog },
                 marked_pkts: own.queue.marked_pkts.saturating_sub(host.marked_before_pkts),

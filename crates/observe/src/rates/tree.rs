@@ -8,7 +8,7 @@ use super::Earlier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_kernel::status::{
-    Count, Framing, IpNet, LeafClassStatus, LeafCounts, QueueStatus, SiteStatus, SubscriberStatus, TreeStatus, Way,
+    Address, Count, Framing, LeafClassStatus, LeafCounts, QueueStatus, SiteStatus, SubscriberStatus, TreeStatus, Way,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ pub struct SubscriberRates {
     pub plan: Option<String>,
     /// Its addresses.
     #[serde(skip)]
-    pub addresses: Arc<[IpNet]>,
+    pub addresses: Arc<[Address]>,
     /// Its limits and the rates of its queue.
     #[serde(flatten)]
     pub queue: QueueRates,

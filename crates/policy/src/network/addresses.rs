@@ -1,15 +1,15 @@
-//! Addresses of subscribers: prefixes, of which no two may overlap.
+//! Addresses of subscribers as tables have them. No two may overlap.
 
-use super::Address;
+use super::address::NoAddress;
 use super::rows::Field;
+use super::{Address, WrittenAddress};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::source::{Span, Where};
 use ipnet::IpNet;
-use std::net::IpAddr;
 
-/// The prefixes that a field lists, between commas or spaces. Texts that are none are reported.
-pub(super) fn read(field: &Field, text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Address> {
+/// The addresses that a field lists, between commas or spaces. Texts that are none are reported.
+pub(super) fn read(field: &Field, text: &str, findings: &mut Vec<Diagnostic>) -> Vec<WrittenAddress> {
     let mut addresses = Vec::new();
     let mut at = field.span.start;
     for word in text[field.span.clone()].split_inclusive(|c: char| c == ',' || c.is_whitespace()) {
@@ -25,23 +25,33 @@ pub(super) fn read(field: &Field, text: &str, findings: &mut Vec<Diagnostic>) ->
     addresses
 }
 
-/// The prefix of a text at this place.
-pub(crate) fn one(word: &str, place: Span) -> Result<Address, Diagnostic> {
-    match prefix(word) {
-        Some(prefix) if mapped(&prefix).is_some() => {
+/// The address of a text at this place.
+pub(crate) fn one(word: &str, place: Span) -> Result<WrittenAddress, Diagnostic> {
+    let written = |address| WrittenAddress { address, span: Where(place.clone()) };
+    match word.parse() {
+        Ok(Address::Prefix(prefix)) if mapped(&prefix).is_some() => {
             let title = format!("{} is an address of IPv4 in the form of one of IPv6", excerpt(word));
             let finding = Diagnostic::error(Kind::Address, title).at(place, "no packet has it");
             Err(finding.help(format!("write {}", mapped(&prefix).unwrap_or_default())))
         }
-        Some(prefix) if prefix.trunc() == prefix => Ok(Address { prefix, span: Where(place) }),
-        Some(prefix) => {
+        Ok(Address::Prefix(prefix)) if prefix.trunc() != prefix => {
             let title = format!("{} has bits beyond its length", excerpt(word));
             let finding = Diagnostic::error(Kind::HostBits, title).at(place, "which addresses are meant?");
             Err(finding.help(format!("write {} for all of them, or {} for one", prefix.trunc(), prefix.addr())))
         }
-        None => {
-            let finding = Diagnostic::error(Kind::Address, format!("`{}` is no address", excerpt(word)));
-            let help = "write addresses or prefixes between commas, as in \"192.0.2.1, 2001:db8::/56\"";
+        Ok(address) => Ok(written(address)),
+        Err(reason) => {
+            let (what, help) = match reason {
+                NoAddress::Unknown => (
+                    "address",
+                    "write addresses or prefixes, as 192.0.2.1 or 2001:db8::/56, or a VLAN, as vlan:100, or a mark, as mark:7",
+                ),
+                NoAddress::Vlan => ("VLAN", "VLANs have numbers from 1 to 4094, as in \"vlan:100\""),
+                NoAddress::Mark => {
+                    ("firewall mark", "a mark is a number of 32 bits but 0, as in \"mark:7\" or \"mark:0x7\"")
+                }
+            };
+            let finding = Diagnostic::error(Kind::Address, format!("`{}` is no {what}", excerpt(word)));
             Err(finding.at(place, "cannot be read").help(help))
         }
     }
@@ -54,19 +64,15 @@ fn mapped(prefix: &IpNet) -> Option<String> {
     Some(format!("{address}/{}", prefix.prefix_len() - 96))
 }
 
-fn prefix(word: &str) -> Option<IpNet> {
-    word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from))
-}
-
-/// The pairs of overlapping prefixes among these, as indices, each with the narrower one first: for each prefix the next wider one that holds
+/// The pairs of overlapping addresses among these, as indices, each with the narrower one first: for each the next wider one that holds
 /// it, which is all that must be told. In time n log n.
-pub(super) fn overlaps(prefixes: &[&IpNet]) -> Vec<(usize, usize)> {
-    let mut order: Vec<usize> = (0..prefixes.len()).collect();
-    // A wider prefix comes before those that it holds; of equal ones, the first of the table.
-    order.sort_by_key(|&i| (prefixes[i].network(), prefixes[i].prefix_len(), i));
+pub(super) fn overlaps(addresses: &[Address]) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..addresses.len()).collect();
+    // A wider prefix comes before those that it holds; of equal addresses, the first of the table.
+    order.sort_by_key(|&i| (addresses[i], i));
     let (mut pairs, mut around): (Vec<(usize, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
     for i in order {
-        while around.last().is_some_and(|&wide| !prefixes[wide].contains(prefixes[i])) {
+        while around.last().is_some_and(|&wide| !addresses[wide].holds(&addresses[i])) {
             around.pop();
         }
         pairs.extend(around.last().map(|&wide| (i, wide)));
@@ -79,29 +85,28 @@ pub(super) fn overlaps(prefixes: &[&IpNet]) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::IpAddr;
 
     proptest! {
         #[test]
-        fn each_overlap_is_found(words in prop::collection::vec((0u32..16, 24u8..=32, any::<bool>()), 0..30)) {
-            let prefixes: Vec<IpNet> = words
+        fn each_overlap_is_found(words in prop::collection::vec((0u32..16, 24u8..=32, 0..4), 0..30)) {
+            let prefix = |address: IpAddr, length| IpNet::new(address, length).expect("a length").trunc().into();
+            let addresses: Vec<Address> = words
                 .iter()
-                .map(|&(low, length, v6)| {
-                    let address = if v6 {
-                        IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, low as u16])
-                    } else {
-                        IpAddr::from((0xc000_0200u32 | low << 2).to_be_bytes())
-                    };
-                    IpNet::new(address, if v6 { length + 96 } else { length }).expect("a length").trunc()
+                .map(|&(low, length, kind)| match kind {
+                    0 => prefix(IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, low as u16]), length + 96),
+                    1 => prefix(IpAddr::from((0xc000_0200u32 | low << 2).to_be_bytes()), length),
+                    2 => Address::Vlan(low as u16 + 1),
+                    _ => Address::Mark(low + 1),
                 })
                 .collect();
-            let named: Vec<&IpNet> = prefixes.iter().collect();
-            let found = overlaps(&named);
+            let found = overlaps(&addresses);
             for &(narrow, wide) in &found {
-                prop_assert!(prefixes[wide].contains(&prefixes[narrow]) && narrow != wide);
+                prop_assert!(addresses[wide].holds(&addresses[narrow]) && narrow != wide);
             }
-            for (i, one) in prefixes.iter().enumerate() {
-                let slow = prefixes.iter().enumerate().any(|(j, other)| {
-                    j != i && other.contains(one) && (other != one || j < i)
+            for (i, one) in addresses.iter().enumerate() {
+                let slow = addresses.iter().enumerate().any(|(j, other)| {
+                    j != i && other.holds(one) && (other != one || j < i)
                 });
                 prop_assert_eq!(found.iter().any(|&(narrow, _)| narrow == i), slow, "{}", one);
             }

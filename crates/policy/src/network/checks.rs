@@ -4,14 +4,13 @@
 use super::sums::{add, severity, shown};
 use super::{
     Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
-    addresses, class_checks, class_tree, group_checks,
+    WrittenAddress, addresses, class_checks, class_tree, group_checks,
 };
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
 use crate::source::{Source, Span};
 use crate::time;
-use ipnet::IpNet;
 use std::collections::HashMap;
 
 /// The error of a table that has more rows than a network has leaves.
@@ -46,6 +45,7 @@ pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = guarantees_above_site(policy);
     findings.retain(|one| one.severity() != Severity::Error);
     findings.extend(without_addresses(policy));
+    findings.extend(by_vlan_alone(policy));
     findings.extend(without_rates(policy));
     findings.extend(class_checks::warnings(policy));
     findings.extend(bursts_without_ceil(policy));
@@ -100,21 +100,21 @@ fn same_names(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     findings
 }
 
-/// Prefixes of two subscribers of which one holds the other. Those of one subscriber may.
+/// Addresses of two subscribers of which one holds the other. Those of one subscriber may.
 fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let subscribers = &policy.subscribers;
-    let all: Vec<(usize, &Address)> = subscribers
+    let all: Vec<(usize, &WrittenAddress)> = subscribers
         .subscribers
         .iter()
         .enumerate()
         .flat_map(|(place, subscriber)| subscriber.addresses.iter().map(move |address| (place, address)))
         .collect();
-    let prefixes: Vec<&IpNet> = all.iter().map(|(_, address)| &address.prefix).collect();
+    let addresses: Vec<Address> = all.iter().map(|(_, written)| written.address).collect();
     let name = |place: usize| excerpt(&subscribers.subscribers[place].name);
-    let pairs = addresses::overlaps(&prefixes).into_iter().filter(|&(narrow, wide)| all[narrow].0 != all[wide].0);
+    let pairs = addresses::overlaps(&addresses).into_iter().filter(|&(narrow, wide)| all[narrow].0 != all[wide].0);
     let finding = |(narrow, wide): (usize, usize)| {
         let ((narrow, own), (wide, other)) = (all[narrow], all[wide]);
-        let title = format!("{} of {} is {} of {} too", own.prefix, name(narrow), other.prefix, name(wide));
+        let title = format!("{} of {} is {} of {} too", own.address, name(narrow), other.address, name(wide));
         Diagnostic::error(Kind::Conflict, title)
             .at(own.span.0.clone(), format!("of {}", name(narrow)))
             .at(other.span.0.clone(), format!("of {}", name(wide)))
@@ -368,6 +368,18 @@ fn without_addresses(policy: &NetworkPolicy) -> Option<Diagnostic> {
     };
     let found = about(policy, |one| one.addresses.is_empty(), title)?;
     Some(found.help("add an address or a prefix, or remove the subscriber"))
+}
+
+/// Subscribers whose packets towards the internet may be nobody's: routers take the tag off.
+fn by_vlan_alone(policy: &NetworkPolicy) -> Option<Diagnostic> {
+    let is_vlan = |written: &WrittenAddress| matches!(written.address, Address::Vlan(_));
+    let by_vlan = |one: &Subscriber| !one.addresses.is_empty() && one.addresses.iter().all(is_vlan);
+    let title = |many: usize, first: &str| match many {
+        1 => format!("{first} is known by VLAN alone, and its packets have no tag behind a router"),
+        many => format!("{many} subscribers are known by VLAN alone, and their packets have no tag behind a router"),
+    };
+    let found = about(policy, by_vlan, title)?;
+    Some(found.help("add addresses or a mark, unless this machine bridges the tags to the other side"))
 }
 
 /// Subscribers that may take all there is.

@@ -1,13 +1,12 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, PlanScheduler};
+use super::{Address, EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, PlanScheduler};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
 use crate::resolved::ResolvedClass;
 use crate::time;
-use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -33,7 +32,7 @@ pub(crate) fn changed_nodes(old: Option<&Network>, new: Option<&Network>) -> (Ve
         let leaves = if network.is_class_tree() { &[] } else { network.subscribers() };
         let leaves = leaves.iter().zip(network.addresses());
         let leaves: Vec<(String, Values)> =
-            leaves.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, &prefixes))).collect();
+            leaves.map(|(own, addresses)| (own.node.id.clone(), leaf(network, own, &addresses))).collect();
         Some((sites, leaves))
     };
     let (old, new) = (all(old).unwrap_or_default(), all(new).unwrap_or_default());
@@ -71,7 +70,7 @@ pub(crate) fn settings(network: &Network) -> Values {
         leaves: _,
         groups: _,
         queues: _,
-        prefixes: _,
+        addresses: _,
         remarks: _,
     } = network;
     let Node { ceil, burst, scheduler, .. } = network.link();
@@ -122,13 +121,14 @@ fn node(network: &Network, node: &Node) -> Values {
     values
 }
 
-fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
+fn leaf(network: &Network, leaf: &Leaf, addresses: &[Address]) -> Values {
     let Leaf { node: own, plan, class, queue, classes } = leaf;
     let mut values = node(network, own);
     values.extend(present([("id", class.map(|class| class.to_string()))]));
     let queues: EachWay<Option<&LeafQueue>> = queue.map(|queue| network.queues.get(*queue));
-    let prefixes: Vec<String> = prefixes.iter().map(IpNet::to_string).collect();
-    values.extend(present([("addresses", (!prefixes.is_empty()).then(|| prefixes.join(" "))), ("plan", plan.clone())]));
+    let addresses: Vec<String> = addresses.iter().map(Address::to_string).collect();
+    values
+        .extend(present([("addresses", (!addresses.is_empty()).then(|| addresses.join(" "))), ("plan", plan.clone())]));
     values.extend(each_way(network, ["queue", "queue.down", "queue.up"], queues.map(|queue| queue.map(shown))));
     values.extend(present([("classes", (!classes.classes.is_empty()).then(|| shown_classes(network, leaf)))]));
     values
@@ -168,7 +168,8 @@ fn group(network: &Network, group: &Group) -> Values {
     let is_of_node = |name: &str| matches!(name, "name" | "site");
     let mut values = node(network, &network.inner[*inner]);
     values.retain(|(name, _)| is_of_node(name));
-    let of_host = leaf(network, &network.leaves[*shared], prefixes);
+    let prefixes: Vec<Address> = prefixes.iter().copied().map(Address::from).collect();
+    let of_host = leaf(network, &network.leaves[*shared], &prefixes);
     values.extend(of_host.into_iter().filter(|(name, _)| !is_of_node(name)));
     values.extend(present([("hosts", Some(hosts.len().to_string())), ("ipv6_length", Some(ipv6_length.to_string()))]));
     values

@@ -1,10 +1,12 @@
 //! The mistakes in groups of hosts: names and addresses that others have, guarantees, and places that there are not.
 
-use super::{Address, GROUP_HOSTS, HostGroup, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS, NetworkPolicy, addresses};
+use super::{
+    Address, GROUP_HOSTS, HostGroup, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS, NetworkPolicy, WrittenAddress,
+    addresses,
+};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::source::Source;
-use ipnet::IpNet;
 
 /// The errors of all groups.
 pub(super) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
@@ -12,6 +14,7 @@ pub(super) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     findings.extend(policy.groups.iter().filter_map(|group| guarantee(policy, group)));
     findings.extend(policy.groups.iter().filter_map(|group| too_deep(policy, group)));
     findings.extend(policy.groups.iter().filter_map(|group| one_host(policy, group)));
+    findings.extend(policy.groups.iter().filter_map(|group| without_hosts(policy, group)));
     findings.extend(overlapping(policy));
     findings.extend(too_many(policy));
     findings
@@ -53,19 +56,30 @@ fn too_deep(policy: &NetworkPolicy, group: &HostGroup) -> Option<Diagnostic> {
 /// A prefix of IPv6 that is less than one host.
 fn one_host(policy: &NetworkPolicy, group: &HostGroup) -> Option<Diagnostic> {
     let length = group.ipv6_length;
-    let is_less = |address: &&Address| matches!(address.prefix, IpNet::V6(own) if own.prefix_len() > length);
-    let address = group.each.addresses.iter().find(is_less)?;
+    let is_less = |written: &&WrittenAddress| {
+        written.address.prefix().is_some_and(|own| own.addr().is_ipv6() && own.prefix_len() > length)
+    };
+    let written = group.each.addresses.iter().find(is_less)?;
     let title =
-        format!("{} of {} is a part of one host, which has a /{length}", address.prefix, excerpt(&group.each.name));
-    let finding = Diagnostic::error(Kind::Conflict, title).at(address.span.0.clone(), "less than a host");
+        format!("{} of {} is a part of one host, which has a /{length}", written.address, excerpt(&group.each.name));
+    let finding = Diagnostic::error(Kind::Conflict, title).at(written.span.0.clone(), "less than a host");
     let finding = policy.origin.source().into_iter().fold(finding, Diagnostic::of);
     Some(finding.help("make \"ipv6_length\" longer, or write a shorter prefix"))
+}
+
+/// A VLAN or a mark, in which hosts cannot be told apart.
+fn without_hosts(policy: &NetworkPolicy, group: &HostGroup) -> Option<Diagnostic> {
+    let written = group.each.addresses.iter().find(|written| written.address.prefix().is_none())?;
+    let title = format!("{} of {} is no prefix of addresses", written.address, excerpt(&group.each.name));
+    let finding = Diagnostic::error(Kind::Conflict, title).at(written.span.0.clone(), "has no hosts");
+    let finding = policy.origin.source().into_iter().fold(finding, Diagnostic::of);
+    Some(finding.help("a host is an address: list prefixes here, and give a VLAN or a mark to a subscriber"))
 }
 
 /// Prefixes that two groups have in common, and those of subscribers that do not lie within a group's.
 fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     struct Owned<'a> {
-        address: &'a Address,
+        written: &'a WrittenAddress,
         /// Its group; none: it is a subscriber's.
         group: Option<usize>,
         name: &'a str,
@@ -73,7 +87,7 @@ fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     }
     let own = policy.origin.source();
     let groups = policy.groups.iter().enumerate().flat_map(|(place, group)| {
-        let owned = move |address| Owned { address, group: Some(place), name: group.each.name.as_str(), source: own };
+        let owned = move |written| Owned { written, group: Some(place), name: group.each.name.as_str(), source: own };
         group.each.addresses.iter().map(owned)
     });
     if policy.groups.is_empty() {
@@ -81,23 +95,23 @@ fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     }
     let subscribers = policy.subscribers.subscribers.iter().flat_map(|one| {
         let source = Some(&policy.subscribers.source);
-        one.addresses.iter().map(move |address| Owned { address, group: None, name: &one.name, source })
+        one.addresses.iter().map(move |written| Owned { written, group: None, name: &one.name, source })
     });
     let all: Vec<Owned<'_>> = groups.chain(subscribers).collect();
-    let prefixes: Vec<&IpNet> = all.iter().map(|owned| &owned.address.prefix).collect();
+    let addresses: Vec<Address> = all.iter().map(|owned| owned.written.address).collect();
     let mut findings = Vec::new();
-    for (narrow, wide) in addresses::overlaps(&prefixes) {
+    for (narrow, wide) in addresses::overlaps(&addresses) {
         let (narrow, wide) = (&all[narrow], &all[wide]);
-        let same = narrow.address.prefix == wide.address.prefix;
+        let same = narrow.written.address == wide.written.address;
         // A subscriber within a group is told apart by the longer prefix; two subscribers are told elsewhere.
         if narrow.group == wide.group || (narrow.group.is_none() && !same) {
             continue;
         }
         let (inner, outer) = (excerpt(narrow.name), excerpt(wide.name));
-        let title = format!("{} of {inner} is {} of {outer} too", narrow.address.prefix, wide.address.prefix);
+        let title = format!("{} of {inner} is {} of {outer} too", narrow.written.address, wide.written.address);
         let mut finding = Diagnostic::error(Kind::Conflict, title);
         for (owned, name) in [(narrow, inner), (wide, outer)] {
-            finding = finding.at(owned.address.span.0.clone(), format!("of {name}"));
+            finding = finding.at(owned.written.span.0.clone(), format!("of {name}"));
             finding = owned.source.into_iter().fold(finding, Diagnostic::of);
         }
         findings.push(finding.help("groups have no address in common; a subscriber may have some of a group's"));

@@ -244,7 +244,7 @@ fn subscriber(policy: &NetworkPolicy, subscriber: &Subscriber) -> Fields {
     if subscriber.id != subscriber.name {
         fields.push(("id", subscriber.id.clone().into()));
     }
-    let addresses = subscriber.addresses.iter().map(|address| address.prefix.to_string());
+    let addresses = subscriber.addresses.iter().map(|written| written.address.to_string());
     fields.push(("addresses", addresses.map(Value::from).collect()));
     fields.extend(policy.plan(subscriber).map(|plan| ("plan", plan.name.clone().into())));
     fields.extend(rates([("rate", &subscriber.rate), ("ceil", &subscriber.ceil)]));

@@ -1,8 +1,10 @@
-//! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
+//! A network as an engine is to build it: numbered nodes, each with every value chosen, and the addresses of the leaves.
 
 use super::leaf_classes::{self, LeafClass, LeafClasses, burst_at};
 use super::leaf_queues::{LeafQueue, Queues, Wanted};
-use super::{EachWay, HostGroup, NODE_RATES, NetworkPolicy, PlanScheduler, Subscriber, Way, checks, class_checks};
+use super::{
+    Address, EachWay, HostGroup, NODE_RATES, NetworkPolicy, PlanScheduler, Subscriber, Way, checks, class_checks,
+};
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
 use crate::class_id::ClassId;
@@ -49,8 +51,8 @@ pub struct Network {
     pub groups: Vec<Group>,
     /// The queues that leaves have, each once.
     pub queues: Vec<LeafQueue>,
-    /// Prefixes of subscribers and the numbers of their leaves, IPv4 before IPv6, by address. No prefix holds another one.
-    pub prefixes: Vec<(IpNet, u16)>,
+    /// Addresses of subscribers and the numbers of their leaves, in order. No prefix holds another one.
+    pub addresses: Vec<(Address, u16)>,
     /// Warnings, and notes on chosen values. There are no errors.
     pub remarks: Diagnostics,
 }
@@ -125,10 +127,10 @@ impl Network {
         }
     }
 
-    /// The prefixes of each leaf, by address.
-    pub fn addresses(&self) -> Vec<Arc<[IpNet]>> {
+    /// The addresses of each leaf, in order.
+    pub fn addresses(&self) -> Vec<Arc<[Address]>> {
         let mut all = vec![Vec::new(); self.leaves.len()];
-        self.prefixes.iter().for_each(|(prefix, leaf)| all[usize::from(*leaf)].push(*prefix));
+        self.addresses.iter().for_each(|(address, leaf)| all[usize::from(*leaf)].push(*address));
         all.into_iter().map(Arc::from).collect()
     }
 
@@ -170,9 +172,19 @@ impl Network {
 
     /// The subscriber that has an address.
     fn subscriber(&self, address: IpAddr) -> Option<usize> {
-        let behind = self.prefixes.partition_point(|(prefix, _)| prefix.network() <= address);
-        let (prefix, leaf) = self.prefixes[..behind].last()?;
-        prefix.contains(&address).then_some(usize::from(*leaf))
+        let before = |own: &Address| own.prefix().is_some_and(|prefix| prefix.network() <= address);
+        let behind = self.addresses.partition_point(|(own, _)| before(own));
+        let (own, leaf) = self.addresses[..behind].last()?;
+        own.contains(address).then_some(usize::from(*leaf))
+    }
+
+    /// The mark or the VLAN of a packet that tells its leaf, whatever its addresses are, and the index of the leaf. The mark goes first.
+    pub fn marked(&self, mark: Option<u32>, vlan: Option<u16>) -> Option<(Address, usize)> {
+        let found = |address: Address| {
+            let at = self.addresses.binary_search_by_key(&address, |(own, _)| *own).ok()?;
+            Some((address, usize::from(self.addresses[at].1)))
+        };
+        mark.map(Address::Mark).and_then(found).or_else(|| vlan.map(Address::Vlan).and_then(found))
     }
 
     /// The group that has an address.
@@ -185,15 +197,12 @@ impl Network {
         self.subscriber(address).or_else(|| self.group(address).map(|group| group.shared))
     }
 
-    /// The leaf of an address, as [`Network::leaf_of`] finds it.
-    pub fn leaf(&self, address: IpAddr) -> Option<&Leaf> {
-        self.leaf_of(address).map(|leaf| &self.leaves[leaf])
-    }
-
-    /// The prefixes of subscribers and groups with the indices of their leaves.
-    pub fn all_prefixes(&self) -> impl Iterator<Item = (IpNet, usize)> + '_ {
-        let own = self.prefixes.iter().map(|(prefix, leaf)| (*prefix, usize::from(*leaf)));
-        own.chain(self.groups.iter().flat_map(|group| group.prefixes.iter().map(|prefix| (*prefix, group.shared))))
+    /// The addresses of subscribers and the prefixes of groups, with the indices of their leaves.
+    pub fn all_addresses(&self) -> impl Iterator<Item = (Address, usize)> + '_ {
+        let own = self.addresses.iter().map(|(address, leaf)| (*address, usize::from(*leaf)));
+        let of_group =
+            |group: &Group| group.prefixes.iter().map(|prefix| ((*prefix).into(), group.shared)).collect::<Vec<_>>();
+        own.chain(self.groups.iter().flat_map(of_group))
     }
 
     /// The most sites between the link and a subscriber, or a site without any. A group of hosts counts as a site.
@@ -235,11 +244,11 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         .zip(&policy.groups)
         .map(|(inner, own)| group(policy, inner, own, &rate, &mut made, &mut leaves))
         .collect();
-    let prefixes = prefixes(policy);
-    let all: Vec<IpNet> = prefixes
+    let addresses = addresses(policy);
+    let all: Vec<Address> = addresses
         .iter()
-        .map(|(prefix, _)| *prefix)
-        .chain(groups.iter().flat_map(|group| group.prefixes.iter().copied()))
+        .map(|(address, _)| *address)
+        .chain(groups.iter().flat_map(|group| group.prefixes.iter().copied().map(Address::from)))
         .collect();
     findings.extend(beyond_tables(policy, made.queues.kinds(), &all));
     let queues = made.queues.list;
@@ -260,29 +269,30 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         leaves,
         groups,
         queues,
-        prefixes,
+        addresses,
         remarks: Diagnostics::new(source, findings),
     })
 }
 
 /// The errors of a network that the tree of classes or its table of addresses has no room for.
-fn beyond_tables(policy: &NetworkPolicy, kinds: usize, prefixes: &[IpNet]) -> Vec<Diagnostic> {
+fn beyond_tables(policy: &NetworkPolicy, kinds: usize, addresses: &[Address]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut say = |title: String, help: &str| {
         let place = policy.origin.span("/subscribers").or(policy.origin.span("/each_host"));
         let finding = Diagnostic::error(Kind::TooMany, title).at(place, "these");
         findings.push(finding.help(help));
     };
-    if prefixes.len() > abi::SL_ADDRESSES as usize {
+    if addresses.len() > abi::SL_ADDRESSES as usize {
         let title =
-            format!("the subscribers have {} addresses and prefixes, more than {}", prefixes.len(), abi::SL_ADDRESSES);
+            format!("the subscribers have {} addresses and prefixes, more than {}", addresses.len(), abi::SL_ADDRESSES);
         say(title, "write neighbouring addresses of one subscriber as a prefix");
     }
     for (family, whole) in [("IPv4", 32), ("IPv6", 128)] {
-        let mut lengths: Vec<u8> = prefixes
+        let mut lengths: Vec<u8> = addresses
             .iter()
+            .filter_map(Address::prefix)
             .filter(|prefix| prefix.max_prefix_len() == whole)
-            .map(IpNet::prefix_len)
+            .map(|prefix| prefix.prefix_len())
             .filter(|length| *length != whole)
             .collect();
         lengths.sort_unstable();
@@ -408,7 +418,7 @@ fn group(
         (own.node.number, own.node.id) = (place as u16, format!("{} {}", group.each.id, place - shared));
         own
     }));
-    let mut prefixes: Vec<IpNet> = group.each.addresses.iter().map(|address| address.prefix).collect();
+    let mut prefixes: Vec<IpNet> = group.each.addresses.iter().filter_map(|written| written.address.prefix()).collect();
     prefixes.sort_by_key(|prefix| (prefix.network(), prefix.prefix_len()));
     prefixes.dedup_by(|narrow, wide| wide.contains(&*narrow));
     Group { inner, shared, hosts, ipv6_length: group.ipv6_length, prefixes }
@@ -452,17 +462,17 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
     }
 }
 
-/// The prefixes of all leaves, without those that another one of the same leaf holds.
-fn prefixes(policy: &NetworkPolicy) -> Vec<(IpNet, u16)> {
+/// The addresses of all leaves in order, without those that another one of the same leaf holds.
+fn addresses(policy: &NetworkPolicy) -> Vec<(Address, u16)> {
     let subscribers = policy.subscribers.subscribers.iter().enumerate();
-    let mut all: Vec<(IpNet, u16)> = subscribers
-        .flat_map(|(leaf, one)| one.addresses.iter().map(move |address| (address.prefix, leaf as u16)))
+    let mut all: Vec<(Address, u16)> = subscribers
+        .flat_map(|(leaf, one)| one.addresses.iter().map(move |written| (written.address, leaf as u16)))
         .collect();
     // A wider prefix comes before those that it holds.
-    all.sort_by_key(|(prefix, _)| (prefix.network(), prefix.prefix_len()));
-    let mut kept: Vec<(IpNet, u16)> = Vec::with_capacity(all.len());
+    all.sort_by_key(|(address, _)| *address);
+    let mut kept: Vec<(Address, u16)> = Vec::with_capacity(all.len());
     for one in all {
-        if !kept.last().is_some_and(|(wide, _)| wide.contains(&one.0)) {
+        if !kept.last().is_some_and(|(wide, _)| wide.holds(&one.0)) {
             kept.push(one);
         }
     }

@@ -1,6 +1,6 @@
 //! A network in a few lines for people.
 
-use super::{Network, Node, PlanScheduler};
+use super::{Address, Network, Node, PlanScheduler};
 use crate::class_id::ClassId;
 use crate::rate::Rate;
 
@@ -15,8 +15,7 @@ pub fn summary(network: &Network) -> String {
     }
     rows.push(("link", format!("down {}, up {}", rate(&link.ceil.down), rate(&link.ceil.up))));
     rows.push(("towards them", network.subscriber_side.join(", ")));
-    let prefixes = count(network.prefixes.len(), "prefix", "prefixes");
-    rows.push(("subscribers", format!("{}, with {prefixes}", network.subscribers().len())));
+    rows.push(("subscribers", format!("{}, with {}", network.subscribers().len(), addresses(network))));
     for group in &network.groups {
         let prefixes = count(group.prefixes.len(), "prefix", "prefixes");
         let name = &network.inner[group.inner].name;
@@ -87,6 +86,19 @@ fn below(network: &Network, above: &Node, depth: usize, lines: &mut Vec<[String;
 /// A class by its number and its name.
 fn title(class: Option<ClassId>, name: &str) -> String {
     class.map_or(name.to_owned(), |class| format!("{class} {name}"))
+}
+
+/// The addresses of the subscribers by kind, as "5 prefixes, 1 VLAN".
+fn addresses(network: &Network) -> String {
+    let of = |kind: fn(&Address) -> bool| network.addresses.iter().filter(|(address, _)| kind(address)).count();
+    let prefixes = count(of(|one| matches!(one, Address::Prefix(_))), "prefix", "prefixes");
+    let vlans = (of(|one| matches!(one, Address::Vlan(_))), "VLAN", "VLANs");
+    let marks = (of(|one| matches!(one, Address::Mark(_))), "mark", "marks");
+    let others = [vlans, marks].into_iter().filter(|(number, ..)| *number > 0);
+    std::iter::once(prefixes)
+        .chain(others.map(|(number, one, many)| count(number, one, many)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn count(many: usize, one: &str, more: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::object::{Field, Object, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::network::{self, Address, EachWay, Plan, Sites, names};
+use crate::network::{self, EachWay, Plan, Sites, WrittenAddress, names};
 use crate::rate::Rate;
 use jsonc_parser::ast::Value;
 use std::collections::HashMap;
@@ -64,12 +64,12 @@ impl Known {
     }
 }
 
-pub(super) fn addresses(reader: &mut Reader, field: &Field) -> Vec<Address> {
+pub(super) fn addresses(reader: &mut Reader, field: &Field) -> Vec<WrittenAddress> {
     let help = "list addresses and prefixes, as [\"192.0.2.1\", \"2001:db8::/56\"]";
     let mut addresses = Vec::new();
     for element in reader.list(field, help) {
         let Some(text) = reader.string(&element, help) else { continue };
-        match network::address(text.trim(), element.span()) {
+        match network::read_address(text.trim(), element.span()) {
             Ok(address) => addresses.push(address),
             Err(finding) => reader.report(finding),
         }

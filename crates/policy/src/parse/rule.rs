@@ -8,6 +8,7 @@ use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::icmp;
+use crate::mark;
 use crate::policy::{
     IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
 };
@@ -203,9 +204,7 @@ fn mark(reader: &mut Reader, field: &Field) -> Option<u32> {
     let Value::StringLit(text) = field.value else {
         return reader.integer(field, 0..=i64::from(u32::MAX), meaning);
     };
-    let digits = text.value.trim().strip_prefix("0x").or_else(|| text.value.trim().strip_prefix("0X"));
-    let value =
-        digits.filter(|digits| !digits.starts_with('+')).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let value = mark::hexadecimal(text.value.trim());
     if value.is_none() {
         let title = format!("\"{}\": \"{}\" is not a firewall mark", field.key, excerpt(&text.value));
         reader.report(Diagnostic::error(Kind::OutOfRange, title).at(field.span(), "cannot be used").help(meaning));

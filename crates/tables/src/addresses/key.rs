@@ -2,6 +2,7 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use sluice_abi as abi;
+use sluice_policy::network::Address;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
@@ -9,10 +10,10 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(pub [u64; 5]);
 
-/// The key that is looked for: a whole address, or a prefix with a bit behind it that marks its end.
+/// The key that is looked for: a whole address, or a prefix with a bit behind it that marks its end. Marks and VLANs have keys as those of IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
-    /// The key with its mark; above it a bit for a whole address.
+    /// The number; above it a bit for a whole address, a mark or a VLAN.
     V4(u64),
     V6 {
         /// `enum sl_address_kind`.
@@ -27,12 +28,23 @@ const KIND_BITS: u32 = abi::SL_ADDRESS_KIND_BITS;
 const TAG_SHIFT: u32 = abi::SL_ADDRESS_TAG_SHIFT;
 /// The length index of /0 of IPv6, behind those of IPv4.
 const FIRST_V6: usize = 33;
+/// The index of marks in the place of one of a length, and that of VLANs.
+const MARKS: usize = FIRST_V6 + 129;
+const VLANS: usize = MARKS + 1;
 
 impl Key {
-    /// Lengths of both families.
-    pub const LENGTHS: usize = FIRST_V6 + 129;
+    /// Lengths of both families, and marks and VLANs, which have none.
+    pub const LENGTHS: usize = VLANS + 1;
 
-    pub fn of(prefix: IpNet) -> Key {
+    pub fn of(address: Address) -> Key {
+        match address {
+            Address::Mark(mark) => Key::V4(u64::from(mark) | abi::SL_ADDRESS_MARK),
+            Address::Vlan(vlan) => Key::V4(u64::from(vlan) | abi::SL_ADDRESS_VLAN),
+            Address::Prefix(prefix) => Key::of_prefix(prefix),
+        }
+    }
+
+    fn of_prefix(prefix: IpNet) -> Key {
         match prefix {
             IpNet::V4(net) => Key::of_v4(u64::from(net.network().to_bits()), net.prefix_len()),
             // Programs keep IPv4 as ::ffff:a.b.c.d, and look both up as IPv4.
@@ -81,16 +93,18 @@ impl Key {
         }
     }
 
-    pub fn prefix(&self) -> IpNet {
+    pub fn address(&self) -> Address {
         let length = self.length();
         match *self {
+            Key::V4(key) if key & abi::SL_ADDRESS_MARK != 0 => Address::Mark(key as u32),
+            Key::V4(key) if key & abi::SL_ADDRESS_VLAN != 0 => Address::Vlan(key as u16),
             Key::V4(key) => {
                 let end = if length == 32 { 0 } else { 1 << (31 - length) };
-                IpNet::V4(Ipv4Net::new(Ipv4Addr::from_bits(key as u32 & !end), length).expect("at most 32"))
+                IpNet::V4(Ipv4Net::new(Ipv4Addr::from_bits(key as u32 & !end), length).expect("at most 32")).into()
             }
             Key::V6 { key, .. } => {
                 let end = if length == 128 { 0 } else { 1 << (127 - length) };
-                IpNet::V6(Ipv6Net::new(Ipv6Addr::from_bits(key & !end), length).expect("at most 128"))
+                IpNet::V6(Ipv6Net::new(Ipv6Addr::from_bits(key & !end), length).expect("at most 128")).into()
             }
         }
     }
@@ -106,13 +120,18 @@ impl Key {
 
     /// A number of its family and length.
     pub fn length_index(&self) -> usize {
-        let first = if matches!(self, Key::V4(_)) { 0 } else { FIRST_V6 };
-        first + usize::from(self.length())
+        match self {
+            Key::V4(key) if key & abi::SL_ADDRESS_MARK != 0 => MARKS,
+            Key::V4(key) if key & abi::SL_ADDRESS_VLAN != 0 => VLANS,
+            Key::V4(_) => self.length().into(),
+            Key::V6 { .. } => FIRST_V6 + usize::from(self.length()),
+        }
     }
 
-    /// Those of the prefixes of its family, whole addresses aside.
+    /// Those of its family, whole addresses aside.
     pub fn lengths_of_family(&self) -> RangeInclusive<usize> {
         match self {
+            Key::V4(_) if self.length_index() >= MARKS => MARKS..=VLANS,
             Key::V4(_) => 0..=31,
             Key::V6 { .. } => FIRST_V6..=FIRST_V6 + 127,
         }
@@ -149,8 +168,13 @@ fn whole((upper, lower): (u64, u64)) -> u128 {
     u128::from(upper) << 64 | u128::from(lower)
 }
 
-/// The word and the bit that tell look-ups of a length, by its index; none for whole addresses.
+/// The word and the bit that tell look-ups of a length, of marks or of VLANs, by its index; none for whole addresses.
 pub(super) fn length_bit(index: usize) -> Option<(usize, u64)> {
+    match index {
+        MARKS => return Some((abi::SL_LENGTHS_NONE as usize, abi::SL_ADDRESS_HAS_MARKS.into())),
+        VLANS => return Some((abi::SL_LENGTHS_NONE as usize, abi::SL_ADDRESS_HAS_VLANS.into())),
+        _ => {}
+    }
     let (word, bit) = match index.checked_sub(FIRST_V6) {
         None => (abi::SL_LENGTHS_V4, 31usize.checked_sub(index)?),
         Some(length @ 0..64) => (abi::SL_LENGTHS_V6_UPPER, 63 - length),
@@ -164,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_stands_for_one_prefix() {
+    fn a_key_stands_for_one_address() {
         let seed = Seed([3, 5, 7, 11, 13]);
         for text in [
             "0.0.0.0/0",
@@ -181,13 +205,17 @@ mod tests {
             "2001:db8:0:0:8000::/65",
             "2001:db8::8000:0:0:0/128",
             "2001:db8::2/127",
+            "mark:1",
+            "mark:4294967295",
+            "vlan:1",
+            "vlan:4094",
         ] {
-            let prefix: IpNet = text.parse().expect("a prefix");
-            let key = Key::of(prefix);
-            assert_eq!(key.prefix(), prefix);
+            let address: Address = text.parse().expect("an address");
+            let key = Key::of(address);
+            assert_eq!(key.address(), address);
             assert_eq!(Key::read(key.tag(&seed), key.halves().unwrap_or_default()), key);
         }
-        let mapped: IpNet = "::ffff:192.0.2.0/120".parse().expect("a prefix");
-        assert_eq!(Key::of(mapped).prefix(), "192.0.2.0/24".parse().expect("a prefix"));
+        let address = |text: &str| text.parse::<Address>().expect("a prefix");
+        assert_eq!(Key::of(address("::ffff:192.0.2.0/120")).address(), address("192.0.2.0/24"));
     }
 }

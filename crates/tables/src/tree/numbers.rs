@@ -2,8 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
-use sluice_policy::IpNet;
-use sluice_policy::network::{LeafClasses, Network, Node, PlanScheduler};
+use sluice_policy::network::{Address, LeafClasses, Network, Node, PlanScheduler};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -220,8 +219,8 @@ impl Numbers {
         owned.map(|(number, _)| number as u32).filter(|number| !kept.contains(number)).collect()
     }
 
-    /// The prefixes of the network with the numbers of their leaves.
-    pub fn prefixes(&self, network: &Network) -> Vec<(IpNet, u16)> {
-        network.all_prefixes().map(|(prefix, leaf)| (prefix, self.leaves[leaf] as u16)).collect()
+    /// The addresses of the network with the numbers of their leaves.
+    pub fn addresses(&self, network: &Network) -> Vec<(Address, u16)> {
+        network.all_addresses().map(|(address, leaf)| (address, self.leaves[leaf] as u16)).collect()
     }
 }

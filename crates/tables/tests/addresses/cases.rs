@@ -2,13 +2,14 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use proptest::prelude::*;
+use sluice_policy::network::Address;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[derive(Debug, Clone)]
 pub enum Change {
-    Set(IpNet, u16),
-    Remove(IpNet),
-    /// Moves the prefix that was set by the change of this number, counted round.
+    Set(Address, u16),
+    Remove(Address),
+    /// Moves the address that was set by the change of this number, counted round.
     Move(usize, u16),
 }
 
@@ -16,8 +17,25 @@ pub enum Change {
 pub struct Case {
     pub seed: [u64; 5],
     pub changes: Vec<Change>,
-    /// Addresses that are looked up besides those at the borders of prefixes.
-    pub strangers: Vec<IpAddr>,
+    /// Packets that are looked up besides those at the borders of prefixes.
+    pub strangers: Vec<Packet>,
+}
+
+/// What a packet is looked up by.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet {
+    pub address: IpAddr,
+    /// 0: none.
+    pub mark: u32,
+    /// 0: none.
+    pub vlan: u16,
+}
+
+impl Packet {
+    /// One without mark and VLAN.
+    pub fn of(address: IpAddr) -> Packet {
+        Packet { address, mark: 0, vlan: 0 }
+    }
 }
 
 /// With this seed, addresses of [`crowd`] have two buckets among eight, and keys must give way to each other.
@@ -48,29 +66,48 @@ fn related() -> impl Strategy<Value = IpAddr> {
     })
 }
 
-fn prefix() -> impl Strategy<Value = IpNet> {
-    (related(), any::<prop::sample::Index>()).prop_map(|(address, length)| match address {
+/// Marks, of which some are the bits of an address or the number of a VLAN.
+fn mark() -> impl Strategy<Value = u32> {
+    prop_oneof![1..4u32, Just(0x0a01_0280), Just(u32::MAX)]
+}
+
+fn vlan() -> impl Strategy<Value = u16> {
+    prop_oneof![1..4u16, Just(4094)]
+}
+
+fn entry() -> impl Strategy<Value = Address> {
+    let prefix = (related(), any::<prop::sample::Index>()).prop_map(|(address, length)| match address {
         IpAddr::V4(address) => v4(address.to_bits(), V4_LENGTHS[length.index(V4_LENGTHS.len())]),
         IpAddr::V6(address) => v6(address.to_bits(), V6_LENGTHS[length.index(V6_LENGTHS.len())]),
-    })
+    });
+    prop_oneof![
+        8 => prefix.prop_map(Address::Prefix),
+        1 => mark().prop_map(Address::Mark),
+        1 => vlan().prop_map(Address::Vlan),
+    ]
+}
+
+fn stranger() -> impl Strategy<Value = Packet> {
+    let (mark, vlan) = (prop_oneof![3 => Just(0), 1 => mark()], prop_oneof![3 => Just(0), 1 => vlan()]);
+    (related(), mark, vlan).prop_map(|(address, mark, vlan)| Packet { address, mark, vlan })
 }
 
 /// Whole addresses and short prefixes that crowd a few buckets.
-pub fn crowd() -> impl Strategy<Value = IpNet> {
+pub fn crowd() -> impl Strategy<Value = Address> {
     let length = prop_oneof![3 => Just(0u8), 1 => Just(2)];
     (any::<bool>(), 1..5u32, 1..5u32, 0..4u32, length).prop_map(|(is_v4, first, second, last, shorter)| {
         if is_v4 {
-            v4(first << 24 | 1 << 16 | second << 8 | last, 32 - shorter)
+            v4(first << 24 | 1 << 16 | second << 8 | last, 32 - shorter).into()
         } else {
-            v6(0x2001_0db8 << 96 | u128::from(first << 24 | second << 8 | last), 128 - shorter)
+            v6(0x2001_0db8 << 96 | u128::from(first << 24 | second << 8 | last), 128 - shorter).into()
         }
     })
 }
 
-fn changes(of: BoxedStrategy<IpNet>, most: usize) -> impl Strategy<Value = Vec<Change>> {
+fn changes(of: BoxedStrategy<Address>, most: usize) -> impl Strategy<Value = Vec<Change>> {
     let leaf = 0..32_768u16;
     let change = prop_oneof![
-        5 => (of.clone(), leaf.clone()).prop_map(|(prefix, leaf)| Change::Set(prefix, leaf)),
+        5 => (of.clone(), leaf.clone()).prop_map(|(address, leaf)| Change::Set(address, leaf)),
         2 => of.prop_map(Change::Remove),
         2 => (any::<usize>(), leaf).prop_map(|(n, leaf)| Change::Move(n, leaf)),
     ];
@@ -78,10 +115,10 @@ fn changes(of: BoxedStrategy<IpNet>, most: usize) -> impl Strategy<Value = Vec<C
 }
 
 impl Case {
-    /// Prefixes of many lengths within each other.
+    /// Prefixes of many lengths within each other, marks and VLANs.
     pub fn nested() -> BoxedStrategy<Case> {
-        let strangers = prop::collection::vec(related(), 20);
-        let case = (any::<[u64; 5]>(), changes(prefix().boxed(), 80), strangers);
+        let strangers = prop::collection::vec(stranger(), 20);
+        let case = (any::<[u64; 5]>(), changes(entry().boxed(), 80), strangers);
         case.prop_map(|(seed, changes, strangers)| Case { seed, changes, strangers }).boxed()
     }
 
@@ -90,21 +127,32 @@ impl Case {
         changes(crowd().boxed(), 200).prop_map(|changes| Case { seed: CROWDED, changes, strangers: Vec::new() }).boxed()
     }
 
-    /// The prefix and the leaf that this change sets; no leaf: it removes the prefix.
-    pub fn change(&self, n: usize) -> Option<(IpNet, Option<u16>)> {
+    /// The address and the leaf that this change sets; no leaf: it removes the address.
+    pub fn change(&self, n: usize) -> Option<(Address, Option<u16>)> {
         match self.changes[n] {
-            Change::Set(prefix, leaf) => Some((prefix, Some(leaf))),
-            Change::Remove(prefix) => Some((prefix, None)),
+            Change::Set(address, leaf) => Some((address, Some(leaf))),
+            Change::Remove(address) => Some((address, None)),
             Change::Move(of, leaf) => match self.changes[of % self.changes.len()] {
-                Change::Set(prefix, _) => Some((prefix, Some(leaf))),
+                Change::Set(address, _) => Some((address, Some(leaf))),
                 _ => None,
             },
         }
     }
 }
 
-/// The addresses at the borders of a prefix, on either side.
-pub fn borders(prefix: IpNet) -> Vec<IpAddr> {
+/// Packets at the borders of a prefix, on either side; those with a mark or on a VLAN, and with the ones beside it.
+pub fn borders(of: Address) -> Vec<Packet> {
+    let stranger = Packet::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    match of {
+        Address::Prefix(prefix) => addresses_at(prefix).into_iter().map(Packet::of).collect(),
+        Address::Mark(mark) => {
+            [mark - 1, mark, mark.wrapping_add(1)].map(|mark| Packet { mark, vlan: 1, ..stranger }).to_vec()
+        }
+        Address::Vlan(vlan) => [vlan - 1, vlan, vlan + 1].map(|vlan| Packet { vlan, ..stranger }).to_vec(),
+    }
+}
+
+fn addresses_at(prefix: IpNet) -> Vec<IpAddr> {
     match prefix {
         IpNet::V4(net) => {
             let (first, last) = (net.network().to_bits(), net.broadcast().to_bits());

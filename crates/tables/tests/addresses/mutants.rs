@@ -35,6 +35,12 @@ mutants! {
         "*lengths ^= end;" => "*lengths &= ~(end | end << 1);";
     bits_behind_a_prefix_count breaks "finds_the_longest_prefix":
         "(address | end) & mask" => "address | end";
+    marks_are_vlans breaks "finds_the_longest_prefix":
+        "SL_ADDRESS_MARK | mark" => "SL_ADDRESS_VLAN | mark";
+    vlans_go_before_marks breaks "finds_the_longest_prefix":
+        "if (leaf == SL_ADDRESS_NO_LEAF && vlan &&" => "if (vlan &&";
+    vlans_are_sought_if_there_are_marks breaks "finds_the_longest_prefix":
+        "has & SL_ADDRESS_HAS_VLANS" => "has & SL_ADDRESS_HAS_MARKS";
     whole_addresses_of_ipv4_are_prefixes breaks "finds_the_longest_prefix":
         "SL_ADDRESS_V4_WHOLE | address" => "address";
     whole_addresses_of_ipv6_are_prefixes breaks "finds_the_longest_prefix":

@@ -1,15 +1,15 @@
 //! The promises of the look-up (`sched/addresses.h`) and of the changes of tables.
 
-use crate::cases::{Case, borders};
+use crate::cases::{Case, Packet, borders};
 use crate::model::Model;
 use crate::{Law, laws};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use sluice_abi as abi;
 use sluice_core::addresses::LookUp;
+use sluice_policy::network::Address;
 use sluice_tables::{ADDRESS_TABLE_WORDS, AddressError, Addresses, NoReaders, Readers, address_table_words};
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 laws! {
@@ -36,13 +36,15 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    fn check(&self, address: IpAddr) -> TestCaseResult {
-        prop_assert_eq!(self.core.leaf(self.words, address), self.model.leaf(address), "{}", address);
+    fn check(&self, packet: Packet) -> TestCaseResult {
+        let marked = self.core.leaf_marked(self.words, packet.mark, packet.vlan);
+        let found = marked.or_else(|| self.core.leaf(self.words, packet.address));
+        prop_assert_eq!(found, self.model.leaf(packet), "{:?}", packet);
         Ok(())
     }
 
     fn check_all(&self) -> TestCaseResult {
-        self.model.prefixes.iter().flat_map(|(prefix, _)| borders(*prefix)).try_for_each(|address| self.check(address))
+        self.model.entries.iter().flat_map(|(entry, _)| borders(*entry)).try_for_each(|packet| self.check(packet))
     }
 }
 
@@ -51,7 +53,7 @@ fn change_all(
     core: &'static LookUp,
     case: &Case,
     at_wait: impl Fn(&World) -> TestCaseResult,
-    after: impl Fn(&World, ipnet::IpNet) -> TestCaseResult,
+    after: impl Fn(&World, Address) -> TestCaseResult,
 ) -> TestCaseResult {
     let mut table = abi::boxed_zeroed::<abi::sl_addresses>();
     table.seed = case.seed;
@@ -66,30 +68,30 @@ fn change_all(
     };
     let mut addresses = Addresses::open(words, Watcher(&watch));
     for n in 0..case.changes.len() {
-        let Some((prefix, leaf)) = case.change(n) else { continue };
+        let Some((entry, leaf)) = case.change(n) else { continue };
         let answer = match leaf {
-            Some(leaf) => addresses.set(prefix, leaf),
-            None => Ok(addresses.remove(prefix)),
+            Some(leaf) => addresses.set(entry, leaf),
+            None => Ok(addresses.remove(entry)),
         };
         found.replace(Ok(()))?;
         let mut world = world.borrow_mut();
         match (answer, leaf) {
-            (Ok(former), Some(leaf)) => prop_assert_eq!(former, world.model.set(prefix, leaf)),
-            (Ok(former), None) => prop_assert_eq!(former, world.model.remove(prefix)),
-            (Err(error), _) => prop_assert_eq!(error, AddressError::NoPlace(prefix)),
+            (Ok(former), Some(leaf)) => prop_assert_eq!(former, world.model.set(entry, leaf)),
+            (Ok(former), None) => prop_assert_eq!(former, world.model.remove(entry)),
+            (Err(error), _) => prop_assert_eq!(error, AddressError::NoPlace(entry)),
         }
         prop_assert_eq!(
-            addresses.get(prefix),
-            world.model.prefixes.iter().find(|(p, _)| *p == prefix).map(|(_, l)| *l)
+            addresses.get(entry),
+            world.model.entries.iter().find(|(own, _)| *own == entry).map(|(_, leaf)| *leaf)
         );
-        prop_assert_eq!(addresses.len(), world.model.prefixes.len());
-        after(&world, prefix)?;
+        prop_assert_eq!(addresses.len(), world.model.entries.len());
+        after(&world, entry)?;
     }
-    let sorted = |mut prefixes: Vec<(ipnet::IpNet, u16)>| {
-        prefixes.sort();
-        prefixes
+    let sorted = |mut entries: Vec<(Address, u16)>| {
+        entries.sort();
+        entries
     };
-    prop_assert_eq!(sorted(addresses.entries().collect()), sorted(world.borrow().model.prefixes.clone()));
+    prop_assert_eq!(sorted(addresses.entries().collect()), sorted(world.borrow().model.entries.clone()));
     Ok(())
 }
 
@@ -98,9 +100,9 @@ fn finds_the_longest_prefix(core: &'static LookUp, case: &Case) -> TestCaseResul
         core,
         case,
         |_| Ok(()),
-        |world, prefix| {
-            borders(prefix).into_iter().try_for_each(|address| world.check(address))?;
-            case.strangers.iter().try_for_each(|&address| world.check(address))
+        |world, entry| {
+            borders(entry).into_iter().try_for_each(|packet| world.check(packet))?;
+            case.strangers.iter().try_for_each(|&packet| world.check(packet))
         },
     )
 }
@@ -123,8 +125,8 @@ fn goes_on_after_a_break(core: &'static LookUp, case: &Case) -> TestCaseResult {
         }
         let copy: Vec<AtomicU64> = world.words.iter().map(|word| word.load(Ordering::Relaxed).into()).collect();
         let reopened = Addresses::open(&copy, NoReaders);
-        prop_assert_eq!(reopened.len(), world.model.prefixes.len());
-        prop_assert_eq!(reopened.entries().count(), world.model.prefixes.len());
+        prop_assert_eq!(reopened.len(), world.model.entries.len());
+        prop_assert_eq!(reopened.entries().count(), world.model.entries.len());
         World { core, words: &copy, model: world.model.clone() }.check_all()
     };
     change_all(core, case, reopen, |_, _| Ok(()))

@@ -4,7 +4,7 @@ use super::Fields;
 use crate::status::{SubscriberStatus, TreeStatus};
 use serde::Serialize;
 use sluice_policy::ClassId;
-use sluice_policy::network::{LeafClass, Network, Node, Way};
+use sluice_policy::network::{Address, LeafClass, Network, Node, Way};
 
 /// The subscriber of a packet.
 #[derive(Debug, Clone, Serialize)]
@@ -13,8 +13,10 @@ pub struct SubscriberFound {
     pub way: Way,
     /// Whether this is a class tree, and the key that of a leaf class.
     pub is_class: bool,
-    /// Its key. None: the address is nobody's.
+    /// Its key. None: mark, VLAN and address are nobody's.
     pub id: Option<String>,
+    /// The mark or the VLAN by which it was found. None: by the address.
+    pub by: Option<Address>,
     /// Its plan.
     pub plan: Option<String>,
     /// The class inside the subscriber. None: it has none.
@@ -74,16 +76,19 @@ pub(super) fn of(
 ) -> SubscriberFound {
     let address = |way: Way| if way == Way::Down { fields.dst } else { fields.src };
     let tried = way.map_or(vec![Way::Down, Way::Up], |way| vec![way]);
-    let found = tried.iter().find_map(|way| Some((*way, network.leaf(address(*way)?)?)));
-    let (way, mut leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
+    let found = tried.iter().find_map(|way| Some((*way, network.leaf_of(address(*way)?)?)));
+    let (way, leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
+    let marked = network.marked(fields.mark, fields.vlan);
+    let mut leaf = marked.map(|(_, leaf)| leaf).or(leaf).map(|leaf| &network.leaves[leaf]);
     if network.is_class_tree() {
         leaf = class.and_then(|class| network.leaves.iter().find(|leaf| leaf.class == Some(class)));
     }
     let inside = leaf.and_then(|leaf| leaf.classes.classes.get(leaf.classes.of(class)));
     // A host of a group has a leaf of its own, which the status knows by its address.
     let own = fills.and_then(|fills| {
-        let (leaf, address) = (leaf?, address(way)?);
-        let is_own = |one: &&SubscriberStatus| one.addresses.iter().any(|prefix| prefix.contains(&address));
+        let (leaf, address) = (leaf?, address(way));
+        let has = |one: &SubscriberStatus, address| one.addresses.iter().any(|own| own.contains(address));
+        let is_own = |one: &&SubscriberStatus| address.is_some_and(|address| has(one, address));
         fills.tree.all.iter().find(|one| one.id == leaf.node.id).or_else(|| fills.tree.all.iter().find(is_own))
     });
     let mut path = Vec::new();
@@ -117,6 +122,7 @@ pub(super) fn of(
         way,
         is_class: network.is_class_tree(),
         id: leaf.map(|leaf| leaf.node.id.clone()),
+        by: marked.map(|(by, _)| by),
         plan: leaf.and_then(|leaf| leaf.plan.clone()),
         class: inside.map(|class| class.name.clone()),
         falls_back: leaf.is_some_and(|leaf| leaf.class.is_none())

@@ -164,10 +164,28 @@ fn kinds_of_queues_are_those_of_the_tree() {
 }
 
 #[test]
-fn prefixes_are_sorted_and_disjoint() {
+fn addresses_are_sorted_and_disjoint() {
     let network = resolved(POLICY);
-    let shown: Vec<String> = network.prefixes.iter().map(|(prefix, leaf)| format!("{prefix} {leaf}")).collect();
+    let shown: Vec<String> = network.addresses.iter().map(|(address, leaf)| format!("{address} {leaf}")).collect();
     assert_eq!(shown, ["192.0.2.1/32 0", "192.0.2.64/26 1", "198.51.100.0/24 3", "2001:db8:1::/56 0"]);
+}
+
+#[test]
+fn marks_and_vlans_tell_subscribers() {
+    let text = r#"{ "subscriber_side": ["eth1"], "link": { "rate": "100mbit" }, "subscribers": [
+        { "name": "a", "addresses": ["vlan:7", "192.0.2.1", "mark:0x10", "vlan:7"], "ceil": "1mbit" },
+        { "name": "b", "addresses": ["mark:7", "2001:db8::/56"], "ceil": "1mbit" }] }"#;
+    let network = resolved(text);
+    let shown: Vec<String> = network.addresses.iter().map(|(address, leaf)| format!("{address} {leaf}")).collect();
+    assert_eq!(shown, ["192.0.2.1/32 0", "2001:db8::/56 1", "vlan:7 0", "mark:7 1", "mark:16 0"]);
+    let marked = |mark, vlan| network.marked(mark, vlan).map(|(address, leaf)| (address.to_string(), leaf));
+    assert_eq!(marked(Some(7), Some(7)), Some(("mark:7".to_owned(), 1)), "the mark goes first");
+    assert_eq!(marked(Some(8), Some(7)), Some(("vlan:7".to_owned(), 0)));
+    assert_eq!((marked(Some(8), Some(8)), marked(None, None)), (None, None));
+    let again = resolved(&print(&policy(text)));
+    assert!(difference(&network, &again).is_empty());
+    assert_eq!(network.addresses, again.addresses);
+    assert!(crate::network::summary(&network).contains("2, with 2 prefixes, 1 VLAN, 2 marks"));
 }
 
 #[test]
@@ -203,7 +221,9 @@ fn a_group_has_a_node_and_leaves() {
     assert_eq!((guests.inner, guests.shared, guests.hosts.clone()), (3, 1026, 1027..1539));
     let guest = &network.leaves[1500].node;
     assert_eq!((guest.parent, guest.weight, guest.ceil), (32771, 2, rates(Some(20 * MBIT), Some(5 * MBIT))));
-    let id = |address: &str| network.leaf(address.parse().expect("an address")).map(|leaf| leaf.node.id.as_str());
+    let id = |address: &str| {
+        network.leaf_of(address.parse().expect("an address")).map(|leaf| network.leaves[leaf].node.id.as_str())
+    };
     assert_eq!(id("10.2.0.9"), Some("printer"), "the subscriber's address is longer");
     assert_eq!((id("10.2.0.8"), id("2001:db8:1:7::1"), id("10.3.0.1")), (Some("guests"), Some("staff"), None));
     let changed =
@@ -368,7 +388,7 @@ proptest! {
                 prop_assert_eq!(ceil.is_some(), burst.is_some());
             }
         }
-        prop_assert!(network.prefixes.windows(2).all(|two| two[0].0 < two[1].0 && !two[0].0.contains(&two[1].0)));
+        prop_assert!(network.addresses.windows(2).all(|two| two[0].0 < two[1].0 && !two[0].0.holds(&two[1].0)));
         prop_assert!(difference(&network, &resolved(&printed)).is_empty());
     }
 }

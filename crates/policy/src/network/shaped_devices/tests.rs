@@ -64,7 +64,7 @@ fn rows_become_subscribers() {
     assert_eq!(found[1].rate, EachWay { down: rate(500_000), up: rate(250_000) });
     assert_eq!(found[1].ceil, EachWay { down: rate(2_500_000), up: rate(1_000_000) });
     assert_eq!(found[2].ceil, EachWay { down: rate(200_000_000), up: rate(50_000_000) }, "commas in a comment");
-    let addresses = |place: usize| found[place].addresses.iter().map(|one| one.prefix.to_string()).collect::<Vec<_>>();
+    let addresses = |place: usize| found[place].addresses.iter().map(|one| one.address.to_string()).collect::<Vec<_>>();
     assert_eq!(addresses(0), ["192.0.2.1/32", "192.0.2.14/32", "2001:db8:0:100::/56"]);
     assert_eq!(addresses(3), ["192.0.2.5/32", "192.0.2.6/32", "2001:db8:0:600::/56"], "of both devices");
     let checked = check(&network(), &read(TABLE).expect("good"));
