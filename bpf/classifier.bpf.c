@@ -81,12 +81,14 @@ static __always_inline u32 sl_place_of(struct sl_admission a, u32 direction)
 
 static __noinline int sl_trace_frame(struct xdp_md *ctx, u64 now_ns, u32 event, u32 place)
 {
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	if (sl_watch.fields) {
-		sl_headers_init(&h, SL_NO_TAG, 0, 0);
-		sl_parse_frame_xdp(ctx, 0, &h);
-		if (!sl_flow_is_traced(&h))
+		h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
+		if (!h)
+			return 0;
+		sl_parse_frame_xdp(ctx, 0, h);
+		if (!sl_flow_is_traced(h))
 			return 0;
 	}
 	sl_emit_packet_xdp(ctx, now_ns, event, place);
@@ -106,7 +108,7 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	struct sl_request request = { .direction = SL_INGRESS, .bytes = ctx->data_end - ctx->data, .pkts = 1 };
 	struct sl_tables *t = sl_live_tables();
 	struct sl_xdp_meta *meta;
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	a->class = -1;
 	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
@@ -114,9 +116,11 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 		return XDP_PASS;
 	request.now_ns = bpf_ktime_get_ns();
 	if (!sl_admit_plain(a, (void *)(long)ctx->data, (void *)(long)ctx->data_end, &request, SL_MAY_DROP, t)) {
-		sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
-		sl_parse_frame_xdp(ctx, t->fields, &h);
-		*a = sl_admit(&h, -1, &request, SL_MAY_DROP, t);
+		h = sl_headers_at_hand(SL_NO_TAG, 0, ctx->ingress_ifindex);
+		if (!h)
+			return XDP_PASS;
+		sl_parse_frame_xdp(ctx, t->fields, h);
+		*a = sl_admit(h, -1, &request, SL_MAY_DROP, t);
 	}
 	if (a->class < 0) {
 		sl_emit_dropped(ctx, *a, request.now_ns);
@@ -149,12 +153,14 @@ int sl_xdp(struct xdp_md *ctx)
 
 static __noinline int sl_trace_packet(struct __sk_buff *skb, u64 now_ns, u32 event, u32 place)
 {
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	if (sl_watch.fields) {
-		sl_headers_init(&h, SL_NO_TAG, 0, 0);
-		sl_parse_frame(skb, 0, &h);
-		if (!sl_flow_is_traced(&h))
+		h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
+		if (!h)
+			return 0;
+		sl_parse_frame(skb, 0, h);
+		if (!sl_flow_is_traced(h))
 			return 0;
 	}
 	sl_emit_packet_skb(skb, now_ns, event, place);
@@ -175,18 +181,20 @@ static __noinline int sl_pay(struct __sk_buff *skb, u32 direction)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct sl_flow_key key = {};
-	struct sl_headers h;
+	struct sl_headers *h;
 	u32 hash;
 
 	if (now > sl_owed.until_ns) {
 		sl_owed.until_ns = 0;
 		return 0;
 	}
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_frame(skb, 0, &h);
-	if (!sl_ecn(&h))
+	h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
+	if (!h)
 		return 0;
-	sl_flow_key(&key, &h, direction);
+	sl_parse_frame(skb, 0, h);
+	if (!sl_ecn(h))
+		return 0;
+	sl_flow_key(&key, h, direction);
 	hash = sl_flow_hash(&key);
 	if (sl_owed_since(hash, now) >= 0 && bpf_skb_ecn_set_ce(skb))
 		*sl_at(sl_owed.flow, hash) = 0;
@@ -210,11 +218,12 @@ int sl_mark(struct __sk_buff *skb)
 /* Tells the queue of arriving packets between which hosts this one passes, if that is not what its addresses say. */
 static __noinline int sl_hand_over_hosts(struct __sk_buff *skb)
 {
-	struct sl_headers h;
+	struct sl_headers *h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
 
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_frame(skb, 0, &h);
-	skb->cb[SL_CB_HOSTS / 4] = sl_hosts_behind_nat(skb, &h);
+	if (!h)
+		return 0;
+	sl_parse_frame(skb, 0, h);
+	skb->cb[SL_CB_HOSTS / 4] = sl_hosts_behind_nat(skb, h);
 	return 0;
 }
 
@@ -341,12 +350,14 @@ static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb
 				      .bytes = skb->len,
 				      .pkts = sl_segments(skb) };
 	struct sl_admission a = { .class = class };
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	if (sl_flows_are_limited(t, (u32) class)) {
-		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
-		sl_parse_frame(skb, 0, &h);
-		sl_request_flow(&request, &h);
+		h = sl_headers_at_hand(skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
+		if (!h)
+			return a;
+		sl_parse_frame(skb, 0, h);
+		sl_request_flow(&request, h);
 	}
 	a.refusal = sl_police(t, &request);
 	if (a.refusal)
@@ -357,11 +368,12 @@ static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb
 /* By the rules alone, without counting. */
 static __always_inline s32 sl_class_again(struct __sk_buff *skb, const struct sl_tables *t)
 {
-	struct sl_headers h;
+	struct sl_headers *h = sl_headers_at_hand(skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 
-	sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
-	sl_parse_frame(skb, t->fields, &h);
-	return (s32)sl_choice_of(sl_choose(t, &h)).class;
+	if (!h)
+		return -1;
+	sl_parse_frame(skb, t->fields, h);
+	return (s32)sl_choice_of(sl_choose(t, h)).class;
 }
 
 /* The classifier of an HTB root: its class 0x10 + n is our class n. */

@@ -24,6 +24,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/parse.h"
 #include "lib/parse_any.h"
 #include "lib/frame.h"
+#include "lib/headers.h"
 #include "lib/conntrack.h"
 #include "lib/ends.h"
 #include "lib/leaf_of.h"
@@ -60,15 +61,16 @@ static __always_inline void sl_set_source_before_nat(struct __sk_buff *skb, u32 
 SEC("tc")
 int sl_htb_tree(struct __sk_buff *skb)
 {
-	struct sl_headers h;
+	struct sl_headers *h = sl_headers_at_hand(skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, 0, 0);
 	u32 leaf, vlan;
 
-	sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, 0, 0);
-	sl_parse_frame(skb, 0, &h);
+	if (!h)
+		return TC_ACT_UNSPEC;
+	sl_parse_frame(skb, 0, h);
 	if (sl_leaf_by_source)
-		sl_set_source_before_nat(skb, h.src);
-	vlan = h.vlan == SL_NO_VLAN ? 0 : h.vlan;
-	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h.src : h.dst, skb->tc_index, skb->mark, vlan);
+		sl_set_source_before_nat(skb, h->src);
+	vlan = h->vlan == SL_NO_VLAN ? 0 : h->vlan;
+	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h->src : h->dst, skb->tc_index, skb->mark, vlan);
 	if (leaf == SL_NO_NODE)
 		leaf = sl_default_leaf;
 	skb->tc_classid = leaf + 1;

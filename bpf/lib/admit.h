@@ -7,6 +7,7 @@
 #include "classify.h"
 #include "early.h"
 #include "frame.h"
+#include "headers.h"
 #include "plain.h"
 #include "police.h"
 
@@ -124,13 +125,16 @@ static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s
 		.now_ns = bpf_ktime_get_ns(), .direction = (u8)direction, .bytes = skb->len, .pkts = sl_segments(skb)
 	};
 	struct sl_admission a = {};
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	if (handed < 0 && sl_admit_plain(&a, (void *)(long)skb->data, (void *)(long)skb->data_end, &request, drops, t))
 		return a;
+	h = sl_headers_before();
+	if (!h)
+		return a;
 	if (sl_must_parse(t, handed)) {
-		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
-		sl_parse_frame(skb, t->fields, &h);
+		sl_headers_init(h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
+		sl_parse_frame(skb, t->fields, h);
 	}
-	return sl_admit(&h, handed, &request, drops, t);
+	return sl_admit(h, handed, &request, drops, t);
 }

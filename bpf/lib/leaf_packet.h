@@ -4,6 +4,7 @@
 #include "departing_hosts.h"
 #include "ends.h"
 #include "flow_hash.h"
+#include "headers.h"
 #include "marks.h"
 #include "queue.h"
 #include "../../sched/packet.h"
@@ -40,17 +41,18 @@ SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e 
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
+	struct sl_headers *h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
 	struct sl_flow_key key = {};
-	struct sl_headers h;
 
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, 0, &h);
-	__builtin_memcpy(e->src, h.src, 16);
-	__builtin_memcpy(e->dst, h.dst, 16);
-	sl_flow_key(&key, &h, SL_EGRESS);
+	if (!h)
+		return 0;
+	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, 0, h);
+	__builtin_memcpy(e->src, h->src, 16);
+	__builtin_memcpy(e->dst, h->dst, 16);
+	sl_flow_key(&key, h, SL_EGRESS);
 	e->flow_hash = sl_flow_hash(&key);
-	e->ecn = sl_ecn(&h);
-	e->vlan = h.vlan == SL_NO_VLAN ? 0 : h.vlan;
+	e->ecn = sl_ecn(h);
+	e->vlan = h->vlan == SL_NO_VLAN ? 0 : h->vlan;
 	return 0;
 }
 

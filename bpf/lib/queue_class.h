@@ -2,6 +2,7 @@
 /* The class of a packet at its queue: the one that was handed on, else from its first words, else by parsing it. */
 #pragma once
 #include "departing_hosts.h"
+#include "headers.h"
 #include "plain.h"
 #include "police.h"
 
@@ -36,15 +37,17 @@ static __always_inline int sl_needs_entry(const struct sl_tables *t, u32 directi
 	return before >= 0 && !sl_split_ifb && direction == SL_EGRESS && sl_unlikely(sl_flows_are_limited(t, (u32)before));
 }
 
-/* Parses the headers of a packet at its queue. */
-static __always_inline void sl_parse_queued(struct sk_buff *skb, u32 fields, struct sl_headers *h)
+/* The headers of a packet at its queue, parsed. */
+static __always_inline struct sl_headers *sl_parse_queued(struct sk_buff *skb, u32 fields)
 {
+	struct sl_headers *h = sl_headers_at_hand(skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	/* sl_parse reads the front in place. */
 	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
 
-	sl_headers_init(h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
-	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, fields, h);
+	if (h)
+		sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, fields, h);
+	return h;
 }
 
 /* Sets the flow and the ECN of a packet at its queue. */
@@ -72,21 +75,22 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
 	s32 known = d->class == SL_CLASS_UNKNOWN ? -1 : d->class;
+	struct sl_headers *h = sl_parse_queued(skb, t->fields);
 	struct sl_choice choice;
-	struct sl_headers h;
 
-	sl_parse_queued(skb, t->fields, &h);
+	if (!h)
+		return 0;
 	if (sl_keep_flows || s->flow_classes_set)
-		sl_request_queued_flow(d, &h);
+		sl_request_queued_flow(d, h);
 	if (known >= 0 && !sl_needs_entry(t, d->direction, known))
 		return known;
-	choice = sl_classify(t, &h, d);
+	choice = sl_classify(t, h, d);
 	if (known >= 0)
 		return known;
-	sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
+	sl_count_parsed(h, d->direction, choice.rule, d->pkts, d->bytes);
 	if (sl_is_control(choice.rule))
 		d->flags |= SL_CONTROL;
-	return sl_is_malformed(&h) && t->drop_malformed ? -1 - (s32)choice.class : (s32)choice.class;
+	return sl_is_malformed(h) && t->drop_malformed ? -1 - (s32)choice.class : (s32)choice.class;
 }
 
 /* Whether the queue charges the flow of a packet of this class, and so must know it. */
@@ -143,7 +147,7 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, struct sl_sche
 /* Sets flow, hosts and ECN in *p, for a class that queues by flow. Reads them from the packet unless *d has them. */
 SL_GLOBAL int sl_identify(struct sk_buff *skb __arg_trusted, struct sl_request *d SL_NONNULL, struct sl_packet *p SL_NONNULL)
 {
-	struct sl_headers h;
+	struct sl_headers *h;
 	struct sl_front f;
 	u32 hosts = 0;
 	u64 nfct;
@@ -152,8 +156,10 @@ SL_GLOBAL int sl_identify(struct sk_buff *skb __arg_trusted, struct sl_request *
 		if (sl_read_plain(&f, skb)) {
 			sl_request_queued_plain_flow(skb, d, &f);
 		} else {
-			sl_parse_queued(skb, 0, &h);
-			sl_request_queued_flow(d, &h);
+			h = sl_parse_queued(skb, 0);
+			if (!h)
+				return 0;
+			sl_request_queued_flow(d, h);
 		}
 	}
 	nfct = skb->_nfct;
@@ -173,14 +179,16 @@ SL_GLOBAL int sl_identify(struct sk_buff *skb __arg_trusted, struct sl_request *
 SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
 				    struct sl_request *d SL_NONNULL)
 {
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	d->bytes = skb->len;
 	d->flags = 0;
 	if (!sl_flows_are_limited(t, d->class))
 		return 0;
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
-	sl_request_flow(d, &h);
+	h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
+	if (!h)
+		return 0;
+	sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, h);
+	sl_request_flow(d, h);
 	return 0;
 }

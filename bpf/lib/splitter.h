@@ -2,6 +2,7 @@
 /* State of the hook before the splitter: flows sent through it, and whether packets come back. */
 #pragma once
 #include "flows.h"
+#include "headers.h"
 
 /*
  * Flows that have sent super-packets other than TCP's, by hash: such a flow goes through the splitter with all its packets, so that a
@@ -19,14 +20,15 @@ static __noinline int sl_is_of_long_flow(struct __sk_buff *skb, u32 segments)
 {
 	u64 now = bpf_ktime_get_ns(), entry;
 	struct sl_flow_key key = {};
-	struct sl_headers h;
+	struct sl_headers *h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
 	u32 hash, when = (u32)(now >> 20);
 
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_frame(skb, 0, &h);
-	if (h.proto == SL_PROTO_TCP)
+	if (!h)
+		return 0;
+	sl_parse_frame(skb, 0, h);
+	if (h->proto == SL_PROTO_TCP)
 		return 1;
-	sl_flow_key(&key, &h, SL_EGRESS);
+	sl_flow_key(&key, h, SL_EGRESS);
 	hash = sl_flow_hash(&key);
 	entry = *sl_at(sl_long.flow, hash);
 	if (segments < 2 && (now > sl_long.until_ns || entry >> 32 != hash || when - (u32)entry > SL_LONG_NS >> 20))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Reports to a listener what the queue does with single packets, while there is one (events.h). */
 #pragma once
+#include "headers.h"
 #include "events.h"
 
 #define SL_EVENT_MARKED (1u << 16)
@@ -48,12 +49,14 @@ SL_GLOBAL int sl_emit_packet(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 
 /* Reports a packet that leaves the queue, if it belongs to the traced flow. */
 SL_GLOBAL int sl_emit_sent(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 event, u32 place, u64 wait_ns)
 {
-	struct sl_headers h;
+	struct sl_headers *h;
 
 	if (sl_watch.fields) {
-		sl_headers_init(&h, SL_NO_TAG, 0, 0);
-		sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
-		if (!sl_flow_is_traced(&h))
+		h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
+		if (!h)
+			return 0;
+		sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, h);
+		if (!sl_flow_is_traced(h))
 			return 0;
 	}
 	return sl_emit_packet(skb, now_ns, event, place, wait_ns);

@@ -68,8 +68,10 @@ pub(crate) enum Counters {
 
 /// The operations in which engines differ. Most defaults do nothing.
 pub(crate) trait Driver {
-    /// Programs of the classifier's object that the engine needs, beside those for arrivals.
-    fn programs(&self) -> &'static [&'static str];
+    /// Programs of the classifier's object that the engine's queues need, beside those of hooks.
+    fn programs(&self, _: &Record) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Loads the engine's objects beside the classifier, and adds its choices to the record.
     fn load(&self, _: &mut Record, _: &Loading<'_>) -> Result<()> {
@@ -177,10 +179,6 @@ pub(crate) trait Driver {
 struct ClassifyOnly;
 
 impl Driver for ClassifyOnly {
-    fn programs(&self) -> &'static [&'static str] {
-        &["sl_egress"]
-    }
-
     fn keeps_packets(&self) -> bool {
         true
     }

@@ -7,11 +7,14 @@ use sluice_error::{Doing, Result};
 use std::io;
 use std::path::Path;
 
+/// The program that chooses which packets go through the splitter.
+pub(crate) const SPLITTER: &str = "sl_split";
+
 /// Installs the filter that sends possible super-packets through the splitter.
 pub(crate) fn install_splitter(record: &mut Record, pins: &Path) -> Result<()> {
     claim_clsact(record)?;
     let action = format!("action mirred egress redirect dev {}", record.split_device());
-    hooks::set_filter(&record.interface, Side::Egress, &pins.join("sl_split"), &action)
+    hooks::set_filter(&record.interface, Side::Egress, &pins.join(SPLITTER), &action)
 }
 
 /// Adds clsact if it is missing. The record says that it is ours before it is there.
@@ -50,7 +53,7 @@ pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
         Side::Ingress => Some("sl_ingress"),
         Side::Egress if !record.engine.queues() => Some("sl_egress"),
         // Without an ifb it splits nothing; it classifies and marks.
-        Side::Egress if record.classifies => Some("sl_split"),
+        Side::Egress if record.classifies => Some(SPLITTER),
         Side::Egress if record.marks => Some("sl_mark"),
         Side::Egress => None,
     }

@@ -1,7 +1,8 @@
 //! The programs of an interface, and their pins.
 
+use crate::bpf::hooks::Side;
 use crate::bpf::object::{self, Loader};
-use crate::engine::{self, Driver, devices, features};
+use crate::engine::{self, Driver, attach, devices, features};
 use crate::maps::{arrivals, forwarding};
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
@@ -67,13 +68,12 @@ pub(crate) fn instances(record: &Record) -> u32 {
     record.queues.max(1) + u32::from(record.ingress_rate_bps.is_some()) + 1
 }
 
+/// The programs of the classifier's object that something is attached for. Each costs the verifier a part of a second.
 fn programs(record: &Record, driver: &dyn Driver) -> Vec<&'static str> {
-    let mut programs = vec!["sl_ingress"];
-    if record.hook == Hook::Xdp {
-        programs.push("sl_xdp");
-    }
-    programs.extend(driver.programs());
-    programs
+    let xdp = (record.hook == Hook::Xdp).then_some("sl_xdp");
+    let splitter = record.split.then_some(attach::SPLITTER);
+    let hooks = [Side::Ingress, Side::Egress].into_iter().filter_map(|side| attach::program(record, side));
+    hooks.chain(xdp).chain(splitter).chain(driver.programs(record).iter().copied()).collect()
 }
 
 /// Whether the programs of a record are those of this command.

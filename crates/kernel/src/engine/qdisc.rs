@@ -24,10 +24,6 @@ const NAMES: u32 = 256;
 pub(super) struct BpfQdisc;
 
 impl Driver for BpfQdisc {
-    fn programs(&self) -> &'static [&'static str] {
-        &["sl_split", "sl_mark"]
-    }
-
     /// Loads the qdisc and registers it under a name that is free, which it sets in the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;

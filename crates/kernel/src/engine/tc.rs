@@ -19,8 +19,8 @@ const SOON_EMPTY: Duration = Duration::from_millis(100);
 pub(super) struct Tc;
 
 impl Driver for Tc {
-    fn programs(&self) -> &'static [&'static str] {
-        &["sl_split", "sl_htb_egress", "sl_htb_ingress"]
+    fn programs(&self, record: &Record) -> &'static [&'static str] {
+        if record.ingress_rate_bps.is_some() { &["sl_htb_egress", "sl_htb_ingress"] } else { &["sl_htb_egress"] }
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {

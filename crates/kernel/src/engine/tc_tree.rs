@@ -49,10 +49,6 @@ impl Wanted<'_> {
 }
 
 impl Driver for TcTree {
-    fn programs(&self) -> &'static [&'static str] {
-        &["sl_split"]
-    }
-
     /// Loads the classifier, with the addresses of the policy. An upgrade keeps the numbers of nodes, which HTB's classes have.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let wanted = Wanted::of(record, loading.policy, loading.interface)?;

@@ -116,10 +116,6 @@ pub(super) fn refused(error: TreeError) -> Error {
 }
 
 impl Driver for TreeQdisc {
-    fn programs(&self) -> &'static [&'static str] {
-        &["sl_split", "sl_mark"]
-    }
-
     /// Loads the qdisc with a tree of its own, and registers it under a name that is free, which it sets in the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
