@@ -41,6 +41,7 @@ pod!(
     sl_tree_conf,
     sl_tree_op,
     sl_tree_trace,
+    sl_pipes,
     sl_event,
     sl_packet_event,
     sl_watch,

@@ -4,6 +4,7 @@
 pub mod addresses;
 pub mod each_host;
 pub mod hierarchy;
+pub mod pipes;
 pub mod police;
 
 use sluice_abi as abi;

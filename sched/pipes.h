@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The scheduler of pipes, for engines in userspace that send tens of millions of packets a second: a port, up to 64 subports, up to 32,768 pipes (a
+ * pipe is a customer), and 13 classes in each pipe, which have 16 queues. Its shape is fixed, other than that of the tree of classes (hierarchy.h).
+ * It is configured by pipe_change.h.
+ *
+ *	pipes_enqueue	packets come: their slots, and which of them are refused
+ *	pipes_dequeue	packets leave, of the classes that may send
+ *	pipes_reap	the slot of a packet that CoDel has dropped; to be asked after dequeue
+ *	pipes_drop	a packet of a pipe is dropped; to empty a pipe, until it has none
+ *	pipes_wake_ns	when a dequeue that gave too little is to be repeated
+ *
+ * Subports take turns by bytes, and so do the pipes of a subport (deficit round robin with a quantum of a frame). In a pipe, a class sends only
+ * if no class before it may; the last class, best effort, has four queues, which share by weight (pipe_shares.h). Port, subports, classes
+ * of subports and pipes have token buckets, classes of pipes have limits by period (pipe_credits.h), queues have limits of packets and of
+ * bytes, and CoDel (pipe_codel.h).
+ *
+ * A queue is a list of 8-byte slots. Who may send is known from bits (pipe_search.h). Pipes are served in groups that are fetched from memory
+ * ahead of their turn (pipe_groups.h). A pipe whose bucket is empty waits in a timing wheel (pipe_wheel.h), one with classes whose credit
+ * is used up in another. What a call does is bounded: in each wheel it ends the waiting of SL_PIPE_WAKES pipes, and it searches
+ * SL_PIPE_STEPS_MOST words, or looks at a quarter as many pipes that do not send; what is left is for the next call.
+ *
+ * Bounds: in any window of t seconds, port, subport and pipe send no more than rate * t + burst + one packet; a class of a subport
+ * SL_SUBPORT_ADVANCE bytes more. A packet leaves at the latest 16 us after everything above it has tokens, if the port is not busy
+ * with others and calls find nothing unfinished.
+ * Cost: a packet touches the line of its queue, its slot and its neighbour's, and once in a turn the line of its pipe.
+ */
+#pragma once
+#include "pipe_codel.h"
+#include "pipe_credits.h"
+#include "pipe_groups.h"
+#include "pipe_shares.h"
+#include "pipe_subport.h"
+
+/* Pipes whose waiting ends in one call, in each wheel. Each waits since a packet of it has left, and a call sends no more packets. */
+#define SL_PIPE_WAKES            SL_PIPE_BATCH
+/* Packets that a pipe sends before another one of its group goes on. */
+#define SL_PIPE_RUN              8
+#define SL_SUBPORT_QUANTUM_BYTES (32 * 1514)
+
+_Static_assert(SL_PIPES >= 4096 && SL_PIPES <= 32768 && !(SL_PIPES & (SL_PIPES - 1)),
+	       "whole words of the summary, and links of 16 bits");
+_Static_assert(sizeof(struct sl_pipe) == 64, "one cache line");
+_Static_assert(SL_PIPE_LEN_BITS + SL_PIPE_STAMP_BITS == 32, "sl_pipe_slot.packet");
+_Static_assert(SL_PIPE_GROUP <= 32, "bits of sl_pipe_group.live");
+
+#define SL_PIPE_LEN_MASK ((1u << SL_PIPE_LEN_BITS) - 1)
+
+/* What a dequeue call has been asked for, and how far it is. */
+struct sl_pipe_call {
+	struct sl_pipe_packet *out;
+	u32 got, wanted;
+	u32 allowed; /* queues that may send */
+	u32 queues; /* those of them that the subport lets send */
+	struct sl_pipe_allowance *allowance; /* or none */
+	u32 steps;
+	s64 left_bytes; /* of the subport's turn, and in the buckets of subport and port */
+	u64 now_ns;
+};
+
+SL_FN struct sl_subport *subport_of_pipe(struct sl_pipes *t, u32 p)
+{
+	return sl_at(t->subport, *sl_at(t->subport_of, p >> 6) - 1u);
+}
+
+SL_FN struct sl_pipe_profile *profile_of_pipe(struct sl_pipes *t, u32 p)
+{
+	return sl_at(t->profile, *sl_at(t->profile_of, p));
+}
+
+SL_FN u32 pipe_wire_bytes(const struct sl_pipes *t, u32 len_bytes)
+{
+	return sl_max(len_bytes + (u32)t->overhead_bytes, t->mpu_bytes);
+}
+
+SL_FN u32 slot_len_bytes(const struct sl_pipe_slot *s)
+{
+	return s->packet & SL_PIPE_LEN_MASK;
+}
+
+/* A slot that is free; SL_PIPE_NO_SLOT: there is none. */
+SL_FN u32 pipe_slot_take(struct sl_pipes *t)
+{
+	u32 slot = t->free;
+
+	if (sl_likely(t->free_count)) {
+		t->free = sl_at(t->slot, slot)->next;
+		t->free_count--;
+		return slot;
+	}
+	return t->fresh < t->slots ? t->fresh++ : SL_PIPE_NO_SLOT;
+}
+
+SL_FN void pipe_slot_give(struct sl_pipes *t, u32 slot, struct sl_pipe_slot *s)
+{
+	s->next = t->free;
+	t->free = slot;
+	t->free_count++;
+}
+
+/* Counts a packet of a queue as dropped for an enum sl_drop. */
+SL_FN void pipe_count_drop(struct sl_pipes *t, u32 queue, u32 reason)
+{
+	struct sl_subport *sub = subport_of_pipe(t, queue / SL_PIPE_QUEUES);
+
+	(*sl_at(t->dropped_pkts, queue / SL_PIPE_QUEUES))++;
+	if (*sl_at(t->subport_of, queue / SL_PIPE_QUEUES >> 6))
+		sl_at(sub->dropped_pkts, class_of_queue(queue & (SL_PIPE_QUEUES - 1)))[0][reason]++;
+}
+
+/*
+ * Packets come, of which there are n: the first and those behind it that are for the same queue. Each gets its slot, or SL_PIPE_NO_SLOT and a bit
+ * in *refused, which are counted from bit first on. How many they are.
+ */
+SL_FN u32 pipe_arrive(struct sl_pipes *t, struct sl_pipe_packet *packet, u32 n, u32 stamp, u32 first_bit, u64 *refused)
+{
+	u32 number = packet->queue, p = number / SL_PIPE_QUEUES, queue = number & (SL_PIPE_QUEUES - 1), slot, i = 0;
+	struct sl_pipe_queue *q = sl_at(t->queue, number);
+	const struct sl_pipe_profile *profile = profile_of_pipe(t, p);
+	struct sl_subport *sub = subport_of_pipe(t, p);
+	u32 limit_pkts = *sl_at(profile->limit_pkts, queue), limit_bytes = *sl_at(profile->limit_bytes, queue);
+	u32 pkts = queue_pkts(q->chain), before = pkts, backlog_bytes = q->backlog_bytes, reason = 0, len_bytes;
+	u32 first = queue_first(q->chain), last = queue_last(q->chain);
+	struct sl_pipe_slot *s;
+
+	do {
+		slot = SL_PIPE_NO_SLOT;
+		if (sl_unlikely(pkts >= limit_pkts))
+			reason = SL_DROP_LIMIT_PKTS;
+		else if (sl_unlikely(backlog_bytes >= limit_bytes))
+			reason = SL_DROP_LIMIT_BYTES;
+		else if (slot = pipe_slot_take(t), sl_unlikely(slot == SL_PIPE_NO_SLOT))
+			reason = SL_DROP_NO_SLOT;
+		packet[i].slot = slot;
+		if (sl_unlikely(slot == SL_PIPE_NO_SLOT)) {
+			pipe_count_drop(t, number, reason);
+			*refused |= SL_BIT(first_bit + i);
+			continue;
+		}
+		s = sl_at(t->slot, slot);
+		len_bytes = packet[i].len_bytes & SL_PIPE_LEN_MASK;
+		s->packet = len_bytes | stamp << SL_PIPE_LEN_BITS;
+		/* The first of an empty queue follows itself. */
+		first = pkts ? first : slot;
+		last = pkts ? last : slot;
+		sl_at(t->slot, last)->next = slot;
+		last = slot;
+		backlog_bytes += len_bytes;
+		pkts++;
+	} while (++i < n && packet[i].queue == number);
+	if (sl_unlikely(pkts == before))
+		return i;
+	q->chain = first | (u64)last << SL_PIPE_INDEX_BITS | (u64)pkts << 2 * SL_PIPE_INDEX_BITS;
+	q->backlog_bytes = backlog_bytes;
+	if (!before)
+		pipe_ready(t, p, 1u << queue);
+	if (!sub->pkts)
+		t->busy_subports |= SL_BIT(*sl_at(t->subport_of, p >> 6) - 1u);
+	sub->pkts += pkts - before;
+	return i;
+}
+
+/*
+ * Packets come, up to SL_PIPE_BATCH; none is longer than SL_PIPE_LEN_BITS can say, nor empty. Each has its slot in packet[].slot, until it leaves. Bit
+ * i of the answer: packet i is refused, and has none.
+ */
+SL_FN u64 pipes_enqueue(struct sl_pipes *t, struct sl_pipe_packet *packet, u32 n, u64 now_ns)
+{
+	u32 stamp = (u32)(now_ns >> SL_PIPE_STAMP_SHIFT), i;
+	u64 refused = 0;
+
+	n = sl_min(n, SL_PIPE_BATCH);
+	sl_for (i, n) {
+		sl_fetch(sl_at(t->queue, packet[i].queue));
+		sl_fetch(sl_at(t->ready, packet[i].queue / SL_PIPE_QUEUES));
+	}
+	sl_for (i, n)
+		sl_fetch(sl_at(t->slot, queue_last(sl_at(t->queue, packet[i].queue)->chain)));
+	for (i = 0; i < n;)
+		i += pipe_arrive(t, &packet[i], n - i, stamp, i, &refused);
+	t->pkts += n - (u32)__builtin_popcountll(refused);
+	return refused;
+}
+
+/* Takes the first packet out of a queue, which has some. Its slot. */
+SL_FN u32 pipe_queue_take(struct sl_pipes *t, struct sl_pipe_queue *q)
+{
+	u64 chain = q->chain;
+	u32 slot = queue_first(chain);
+	const struct sl_pipe_slot *s = sl_at(t->slot, slot);
+
+	q->chain = chain - slot + (s->next & ((1u << SL_PIPE_INDEX_BITS) - 1)) - (1ULL << 2 * SL_PIPE_INDEX_BITS);
+	q->backlog_bytes -= slot_len_bytes(s);
+	return slot;
+}
+
+/* A packet of a subport is gone. */
+SL_FN void subport_shrinks(struct sl_pipes *t, struct sl_subport *sub, u32 pkts)
+{
+	sub->pkts -= pkts;
+	t->pkts -= pkts;
+	if (!sub->pkts)
+		t->busy_subports &= ~SL_BIT((u32)(sub - t->subport));
+}
+
+/* Whether CoDel drops the packet of slot *s, which has left queue number q of pipe *k. It is to be asked of each packet of a queue with CoDel. */
+SL_FN int pipe_controls(struct sl_pipes *t, struct sl_pipe *k, const struct sl_pipe_profile *profile, u32 number, u32 q,
+			const struct sl_pipe_slot *s, u64 now_ns)
+{
+	u32 now = (u32)(now_ns >> SL_PIPE_STAMP_SHIFT),
+	    waited = (now - (s->packet >> SL_PIPE_LEN_BITS)) & ((1u << SL_PIPE_STAMP_BITS) - 1);
+	int watched = k->watched >> q & 1, drop;
+
+	if (sl_likely(waited < profile->codel_target && !watched))
+		return 0;
+	drop = pipe_codel_drops(sl_at(t->codel, number), profile->codel_target, profile->codel_interval, waited,
+				sl_at(t->queue, number)->backlog_bytes, now, &watched);
+	k->watched = (u16)((k->watched & ~(1u << q)) | (u32)watched << q);
+	return drop;
+}
+
+/* The packet of slot *s is dropped by CoDel. */
+SL_FN void pipe_drop_controlled(struct sl_pipes *t, struct sl_subport *sub, u32 number, u32 slot, struct sl_pipe_slot *s)
+{
+	s->next = t->dropped;
+	t->dropped = slot;
+	t->dropped_count++;
+	pipe_count_drop(t, number, SL_DROP_AQM);
+	subport_shrinks(t, sub, 1);
+}
+
+/* Pipe p sends what it may in a run. Whether its turn is not over. */
+SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call, u32 p)
+{
+	struct sl_pipe *k = sl_at(t->pipe, p);
+	const struct sl_pipe_profile *profile = profile_of_pipe(t, p);
+	u32 limited = profile->limited, codel = profile->codel, ready, m, run = SL_PIPE_RUN, closes = 0;
+	u64 now_64ths = call->now_ns << 6, tat = sl_max(k->tat_64ths, now_64ths), until = pipe_open_until(k, call->now_ns);
+	s32 left_bytes = k->left_bytes;
+
+	if (limited) {
+		credits_settle(t, p, k, profile, call->now_ns);
+		ready = *sl_at(t->ready, p);
+		/* Packets have come to a class that is closed. */
+		if (sl_unlikely(ready & k->closed)) {
+			k->shut |= (u16)(ready & k->closed);
+			ready &= ~(u32)k->closed;
+			*sl_at(t->ready, p) = (u16)ready;
+			credits_wait(t, p, k, profile, call->now_ns);
+		}
+	} else {
+		ready = *sl_at(t->ready, p);
+	}
+	m = ready & call->queues;
+	if (sl_unlikely(!m)) {
+		call->steps += SL_PIPE_STEPS_VAIN;
+		pipe_turn_ends(t, p, k);
+		return 0;
+	}
+	do {
+		u32 q = sl_lowest(m), class = class_of_queue(q), number = p * SL_PIPE_QUEUES + q, slot, wire;
+		struct sl_pipe_queue *queue = sl_at(t->queue, number);
+		struct sl_pipe_packet *out;
+		struct sl_pipe_slot *s;
+		u64 used = 0;
+
+		if (q >= SL_PIPE_BEST_EFFORT && m & (m - 1)) {
+			used = k->share_used;
+			q = SL_PIPE_BEST_EFFORT + shares_next(&used, m >> SL_PIPE_BEST_EFFORT);
+			number = p * SL_PIPE_QUEUES + q;
+			queue = sl_at(t->queue, number);
+		}
+		slot = pipe_queue_take(t, queue);
+		s = sl_at(t->slot, slot);
+		/* The next one will be needed soon. */
+		sl_fetch(sl_at(t->slot, queue_pkts(queue->chain) ? s->next : slot));
+		ready &= ~((u32)!queue_pkts(queue->chain) << q);
+		m = ready & call->queues;
+		if (codel >> q & 1 && sl_unlikely(pipe_controls(t, k, profile, number, q, s, call->now_ns))) {
+			/* More than a frame is behind it. */
+			pipe_drop_controlled(t, sub, number, slot, s);
+			call->steps += SL_PIPE_STEPS_VAIN;
+			continue;
+		}
+		wire = pipe_wire_bytes(t, slot_len_bytes(s));
+		out = &call->out[call->got++];
+		out->queue = number;
+		out->slot = slot;
+		out->len_bytes = slot_len_bytes(s);
+		queue->sent_bytes += slot_len_bytes(s);
+		*sl_at(sub->sent_bytes, class) += slot_len_bytes(s);
+		(*sl_at(sub->sent_pkts, class))++;
+		k->sent_pkts++;
+		pipe_slot_give(t, slot, s);
+		tat += pipe_cost(wire, k->cost);
+		left_bytes -= (s32)wire;
+		call->left_bytes -= wire;
+		if (q >= SL_PIPE_BEST_EFFORT) {
+			u32 lane = q & 3;
+
+			k->share_used = used + ((u64)share_of_packet(wire, profile->share_cost[lane], k->sent_pkts) << 16 * lane);
+		}
+		if (limited >> class & 1) {
+			s16 *credit = &k->credit[class];
+
+			*credit = (s16)(*credit - (s32)wire);
+			if (sl_unlikely(*credit <= 0)) {
+				closes |= class_queues(class);
+				k->closed |= (u16)class_queues(class);
+				k->shut |= (u16)(ready & class_queues(class));
+				ready &= ~class_queues(class);
+			}
+		}
+		if (sl_unlikely(sub->limited >> q & 1)) {
+			s32 *ahead = sl_at(sub->class_left, class);
+
+			*ahead -= (s32)wire;
+			if (sl_unlikely(*ahead <= 0) && !subport_class_refill(sub, class, call->now_ns)) {
+				sub->closed |= (u16)class_queues(class);
+				call->queues &= ~class_queues(class);
+			}
+		}
+		if (call->allowance && !--*sl_at(call->allowance->pkts, class)) {
+			call->allowed &= ~class_queues(class);
+			call->queues &= ~class_queues(class);
+		}
+		m = ready & call->queues;
+	} while (m && tat <= until && left_bytes > 0 && call->got < call->wanted && call->left_bytes > 0 && --run);
+	*sl_at(t->ready, p) = (u16)ready;
+	k->tat_64ths = tat;
+	k->left_bytes = (s16)left_bytes;
+	if (sl_unlikely(closes & k->shut))
+		credits_wait(t, p, k, profile, call->now_ns);
+	if (m && tat <= until && left_bytes > 0)
+		return 1;
+	if (tat > until && ready)
+		pipe_wait(t, p, k, call->now_ns);
+	else
+		pipe_turn_ends(t, p, k);
+	return 0;
+}
+
+/* Pipes have waited long enough. */
+SL_FN void pipes_wake(struct sl_pipes *t, u64 now_ns)
+{
+	struct sl_pipe_wheel *w = sl_at(t->wheel, SL_PIPE_TOKENS);
+	u16 due[SL_PIPE_WAKES];
+	u32 i, p, n = 0;
+
+	sl_for (i, SL_PIPE_WAKES) {
+		p = pipe_wheel_take(w, now_ns);
+		if (p == SL_PIPES)
+			break;
+		pipe_release(t, p);
+	}
+	w = sl_at(t->wheel, SL_PIPE_CREDITS);
+	sl_for (n, SL_PIPE_WAKES) {
+		p = pipe_wheel_take(w, now_ns);
+		if (p == SL_PIPES)
+			break;
+		*sl_at(due, n) = (u16)p;
+		sl_fetch(sl_at(t->pipe, p));
+	}
+	sl_for (i, n) {
+		struct sl_pipe *k = sl_at(t->pipe, *sl_at(due, i));
+		const struct sl_pipe_profile *profile = profile_of_pipe(t, *sl_at(due, i));
+
+		credits_settle(t, *sl_at(due, i), k, profile, now_ns);
+		if (k->shut)
+			credits_wait(t, *sl_at(due, i), k, profile, now_ns);
+	}
+}
+
+/* The next group's turn begins, and one group more is looked for. Whether a subport has any pipes that may have a turn. */
+SL_FN int subport_next_group(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call)
+{
+	struct sl_pipe_group *done = sl_at(sub->group, sub->at), *next, *after;
+	u32 at = sub->at + 1 == SL_PIPE_GROUPS_USED ? 0 : sub->at + 1;
+
+	next = sl_at(sub->group, at);
+	after = sl_at(sub->group, at + 1 == SL_PIPE_GROUPS_USED ? 0 : at + 1);
+	group_fetch_packets(t, after, call->queues);
+	group_fill(t, sub, done, call->queues, &call->steps);
+	group_begin(t, next, call->queues, call->now_ns, &call->steps);
+	sub->at = at;
+	return next->count || after->count || done->count;
+}
+
+/* A subport sends until it has none that may send, or the call has enough. Whether it has none. */
+SL_FN int subport_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call)
+{
+	for (;;) {
+		struct sl_pipe_group *g = sl_at(sub->group, sub->at);
+		u32 i;
+
+		if (call->steps >= SL_PIPE_STEPS_MOST) {
+			t->unfinished = 1;
+			return 0;
+		}
+		if (!g->live) {
+			g->count = 0;
+			if (!subport_next_group(t, sub, call) && call->steps < SL_PIPE_STEPS_MOST)
+				return 1;
+			continue;
+		}
+		if (!(g->todo & g->live))
+			g->todo = g->live;
+		i = sl_lowest(g->todo & g->live);
+		if (pipe_serve(t, sub, call, *sl_at(g->pipe, i)))
+			g->todo &= ~(1u << i);
+		else
+			g->live &= ~(1u << i);
+		if (call->got == call->wanted || call->left_bytes <= 0)
+			return 0;
+	}
+}
+
+/*
+ * A subport has its turn. Whether it may have another one in this call: it has not sent all that it may.
+ */
+SL_FN int subport_turn(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call)
+{
+	s64 room = sl_min(bucket_room(&sub->bucket, call->now_ns), bucket_room(&t->bucket, call->now_ns)), sent;
+	u32 before = call->got;
+	int idle;
+
+	if (room <= 0)
+		return 0;
+	if (sub->left_bytes <= 0)
+		sub->left_bytes += SL_SUBPORT_QUANTUM_BYTES;
+	if (sl_unlikely(sub->closed))
+		subport_reopen(sub, call->now_ns);
+	call->queues = call->allowed & ~(u32)sub->closed;
+	room = sl_min(room, sub->left_bytes);
+	call->left_bytes = room;
+	idle = subport_serve(t, sub, call);
+	sent = room - call->left_bytes;
+	bucket_charge(&sub->bucket, (u32)sent, call->now_ns);
+	bucket_charge(&t->bucket, (u32)sent, call->now_ns);
+	sub->left_bytes -= (s32)sent;
+	subport_shrinks(t, sub, call->got - before);
+	if (idle)
+		sub->left_bytes = sl_min(sub->left_bytes, 0);
+	return !idle;
+}
+
+/*
+ * Up to n packets leave, of these classes (bits), and of each no more than its allowance, which is counted down; NULL: any number. How many
+ * left; out[].slot is free again at once. Fewer than n: pipes_wake_ns says when to ask again.
+ */
+SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
+			u64 now_ns)
+{
+	struct sl_pipe_call call = { out, 0, sl_min(n, SL_PIPE_BATCH), classes_queues(classes), 0, allowance, 0, 0, now_ns };
+	u64 waiting;
+	u32 i, s;
+
+	t->unfinished = 0;
+	if (!call.wanted)
+		return 0;
+	pipes_wake(t, now_ns);
+	for (i = 0; allowance && i < SL_PIPE_CLASSES; i++) {
+		if (!*sl_at(allowance->pkts, i))
+			call.allowed &= ~class_queues(i);
+	}
+	waiting = call.allowed ? t->busy_subports : 0;
+	while (waiting && call.got < call.wanted && !t->unfinished) {
+		s = sl_lowest_from(waiting, t->turn);
+		t->turn = s;
+		if (!subport_turn(t, sl_at(t->subport, s), &call))
+			waiting &= ~SL_BIT(s);
+		waiting &= t->busy_subports;
+		if (sl_at(t->subport, s)->left_bytes <= 0)
+			t->turn = s + 1;
+	}
+	return call.got;
+}
+
+/*
+ * When a dequeue that gave less than was asked for is to be repeated, if no packet comes before, and the same classes may send: now if it had not
+ * finished, SL_PIPE_NEVER if none of the packets waits for a time.
+ */
+SL_FN u64 pipes_wake_ns(struct sl_pipes *t, u32 classes, u64 now_ns)
+{
+	u64 first, port_ns = now_ns, at, busy;
+
+	if (!t->pkts)
+		return SL_PIPE_NEVER;
+	if (t->unfinished)
+		return now_ns;
+	first = sl_min(pipe_wheel_next_ns(sl_at(t->wheel, SL_PIPE_TOKENS)), pipe_wheel_next_ns(sl_at(t->wheel, SL_PIPE_CREDITS)));
+	if (bucket_room(&t->bucket, now_ns) <= 0)
+		port_ns = bucket_opens_ns(&t->bucket);
+	for (busy = t->busy_subports; busy; busy &= busy - 1) {
+		const struct sl_subport *sub = sl_at(t->subport, sl_lowest(busy));
+
+		at = bucket_room(&sub->bucket, now_ns) <= 0 ? bucket_opens_ns(&sub->bucket) : now_ns;
+		at = sl_max(at, port_ns);
+		if (at == now_ns)
+			at = subport_reopens_ns(sub, classes_queues(classes));
+		first = sl_min(first, at);
+	}
+	return sl_max(first, now_ns);
+}
+
+/* The slot of a packet that CoDel has dropped, which is free again; SL_PIPE_NO_SLOT: there is none. */
+SL_FN u32 pipes_reap(struct sl_pipes *t)
+{
+	u32 slot = t->dropped;
+	struct sl_pipe_slot *s = sl_at(t->slot, slot);
+
+	if (!t->dropped_count)
+		return SL_PIPE_NO_SLOT;
+	t->dropped = s->next;
+	t->dropped_count--;
+	pipe_slot_give(t, slot, s);
+	return slot;
+}
