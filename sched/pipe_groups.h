@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Groups of pipes whose turn comes. The memory of a pipe is far away if there are thousands, so pipes are found two groups before their turn:
- * then the line of each pipe and its first queue are fetched, one group later the first packet of that queue, and again one group later
+ * then the line of each pipe, its first queue and its last are fetched, one group later the first packet of that queue, and again one group later
  * it all is there.
  */
 #pragma once
@@ -24,6 +24,12 @@ SL_FN struct sl_pipe_queue *pipe_first_queue(struct sl_pipes *t, u32 p, u32 queu
 	u32 ready = (*sl_at(t->ready, p) & queues) | 1u << (SL_PIPE_QUEUES - 1);
 
 	return sl_at(t->queue, p * SL_PIPE_QUEUES + sl_lowest(ready));
+}
+
+/* The last one: it may be in another line. */
+SL_FN struct sl_pipe_queue *pipe_last_queue(struct sl_pipes *t, u32 p, u32 queues)
+{
+	return sl_at(t->queue, p * SL_PIPE_QUEUES + sl_highest((*sl_at(t->ready, p) & queues) | 1));
 }
 
 /* The number of a queue's first slot. */
@@ -69,6 +75,7 @@ SL_FN u32 group_fill_between(struct sl_pipes *t, struct sl_pipe_group *g, u32 fr
 				found |= bits & -bits;
 				sl_fetch(sl_at(t->pipe, p));
 				sl_fetch(pipe_first_queue(t, p, queues));
+				sl_fetch(pipe_last_queue(t, p, queues));
 				*sl_at(g->pipe, g->count) = (u16)p;
 				g->count++;
 			}

@@ -275,6 +275,9 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		/* The next one will be needed soon. */
 		sl_fetch(sl_at(t->slot, queue_pkts(queue->chain) ? s->next : slot));
 		ready &= ~((u32)!queue_pkts(queue->chain) << q);
+		/* And the first one of the queue that is served after this one. */
+		if (ready & call->queues & ~(1u << q))
+			sl_fetch(sl_at(t->slot, queue_first(pipe_first_queue(t, p, ready & call->queues & ~(1u << q))->chain)));
 		m = ready & call->queues;
 		if (codel >> q & 1 && sl_unlikely(pipe_controls(t, k, profile, number, q, s, call->now_ns))) {
 			/* More than a frame is behind it. */
