@@ -15,7 +15,7 @@
  * of subports and pipes have token buckets, classes of pipes have limits by period (pipe_credits.h), queues have limits of packets and of
  * bytes, and CoDel (pipe_codel.h).
  *
- * A queue is a list of 8-byte slots. Who may send is known from bits (pipe_search.h). Pipes are served in groups that are fetched from memory
+ * A queue is a list of 8-byte slots. Bitmaps say which pipes may send (pipe_search.h). Pipes are served in groups that are fetched from memory
  * ahead of their turn (pipe_groups.h). A pipe whose bucket is empty waits in a timing wheel (pipe_wheel.h), one with classes whose credit
  * is used up in another. What a call does is bounded: in each wheel it ends the waiting of SL_PIPE_WAKES pipes, and it searches
  * SL_PIPE_STEPS_MOST words, or looks at a quarter as many pipes that do not send; what is left is for the next call.

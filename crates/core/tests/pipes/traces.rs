@@ -12,7 +12,6 @@ pub const OVERHEAD: u32 = 24;
 pub const PIPES: [u32; 12] = [0, 1, 63, 64, 65, 127, 128, 130, 4095, 4096, 4100, 8191];
 /// The first pipe of the second subport, and the end of its pipes.
 pub const SECOND: (u32, u32) = (128, 8192);
-/// Queues of the pipe that gets most packets come first.
 const CLASSES: usize = SL_PIPE_CLASSES as usize;
 
 #[derive(Debug, Clone)]

@@ -86,7 +86,7 @@ fn never_idles(core: &'static PipesCore, case: &Case) -> TestCaseResult {
     Ok(())
 }
 
-/// Who calls again when the scheduler says so sends as early as who calls all the time, but for a bucket of a wheel.
+/// The time to call again is early enough: nothing may leave before it, and a packet leaves soon after it.
 fn wakes_in_time(core: &'static PipesCore, case: &Case) -> TestCaseResult {
     let nothing: &mut crate::world::Observer<'_> = &mut |_, _| Ok(());
     let mut world = World::new(core, case);
