@@ -480,7 +480,7 @@ SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u
 }
 
 /*
- * When a dequeue that gave less than was asked for is to be repeated, if no packet comes before, and the same classes may send: now if it had not
+ * When a dequeue that gave less than was asked for is to be repeated, if no packet comes before, and these classes may send, of which each has an allowance: now if it had not
  * finished, SL_PIPE_NEVER if none of the packets waits for a time.
  */
 SL_FN u64 pipes_wake_ns(struct sl_pipes *t, u32 classes, u64 now_ns)
