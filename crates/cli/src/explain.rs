@@ -245,7 +245,8 @@ pub fn rule_line(explanation: &Explanation) -> String {
             format!("{priority}{name}{line}")
         }
         RuleFound::Builtin { name } => {
-            format!("built in: {name} goes to the most urgent class unless a rule says otherwise")
+            let way = if explanation.subscriber.is_some() { "has no class" } else { "goes to the most urgent class" };
+            format!("built in: {name} {way} unless a rule says otherwise")
         }
         RuleFound::None => "none matches: the default class".to_owned(),
         RuleFound::Unasked => "not asked: the packet says its class (schedule_only)".to_owned(),

@@ -155,6 +155,8 @@ fn shown(lab: &Lab, pair: &Pair, file: &str) {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
+    let text = told(&["explain", file, "arp"]);
+    assert!(text.contains("ARP has no class") && text.contains("all unclassified packets"), "{text}");
     let text = told(&["top", "a0", "--once", "--interval", "200ms"]);
     assert!(text.contains("4 leaf classes") && text.contains("    floor (2)"), "{text}");
     let refused = lab.sluice(&pair.a, &["subscriber", "list"]).exits(2);
