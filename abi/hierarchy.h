@@ -51,6 +51,13 @@ enum sl_tree_discipline {
 	SL_TREE_DISCIPLINES
 };
 
+/* What a hook that drops early does with a packet for a leaf: see sched/early_leaf.h. */
+enum sl_leaf_early {
+	SL_LEAF_PASSES,
+	SL_LEAF_FULL, /* it drops the packet if that would come to the leaf, which the caller must know */
+	SL_LEAF_LONG /* it drops the packet: others of its flow wait in the leaf, so it would come there */
+};
+
 /* Bits of sl_node.state; the first two are shifted by an enum sl_turn. */
 enum sl_node_state {
 	SL_NODE_LISTED = 1, /* it stands in this list of its parent */
@@ -129,6 +136,7 @@ struct sl_leaf {
 	u32 dropped_pkts[SL_DROPS];
 	u32 wait_ns; /* of packets that were sent, from their arrival on: a mean that moves by a 16th with each */
 	u64 sent_pkts, sent_bytes;
+	u64 early_pkts; /* dropped on arrival at another interface (early_leaf.h); hooks add to it atomically */
 };
 
 struct sl_tree_slot {

@@ -13,6 +13,8 @@
  *
  * A host that gets a place while packets of its own wait in the shared leaf may see them overtaken once.
  *
+ * A hook that drops early only looks for the place that a host has (host_leaf_if_known).
+ *
  * Cost: up to 4 * SL_HOST_PLACE_WAYS places are read.
  */
 #pragma once
@@ -40,7 +42,7 @@ SL_FN u32 host_enter(struct sl_host_place *place, const struct sl_leaf *leaf, u6
 	SL_UNROLLED
 	for (reason = 0; reason < SL_DROPS; reason++)
 		dropped += leaf->dropped_pkts[reason];
-	place->dropped_pkts = dropped;
+	place->dropped_pkts = dropped + (u32)leaf->early_pkts;
 	place->marked_pkts = leaf->marked_pkts;
 	return place->leaf;
 }
@@ -66,6 +68,28 @@ SL_FN u64 host_mix(u64 hash)
 SL_FN u32 host_set(const struct sl_host_group *group, u32 hash)
 {
 	return group->first_place + (hash & group->sets_mask) * SL_HOST_PLACE_WAYS;
+}
+
+/* The two sets in which a host may have a place, by their first places, and the address by which places know it. */
+struct sl_host_sets {
+	u64 upper, lower;
+	u32 first, second;
+};
+
+SL_FN void host_sets(const struct sl_each_host *h, const struct sl_host_group *group, const struct sl_address_key *address,
+		     struct sl_host_sets *at)
+{
+	u64 hash;
+
+	at->upper = address->upper;
+	at->lower = address->lower;
+	if (at->upper || at->lower >> 32 != 0xffff) {
+		at->upper &= group->upper_mask;
+		at->lower &= group->lower_mask;
+	}
+	hash = host_mix(h->seed[0] + address_hash_half(&h->seed[1], at->upper) + address_hash_half(&h->seed[3], at->lower));
+	at->first = host_set(group, (u32)hash);
+	at->second = host_set(group, (u32)(hash >> 32));
 }
 
 /* The place of a host in a set, from its first on; SL_HOST_PLACE_WAYS: it has none there. */
@@ -113,10 +137,11 @@ SL_GLOBAL u64 host_room(const struct sl_each_host *h SL_NONNULL, const struct sl
 SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree *t SL_NONNULL, u32 leaf,
 			const struct sl_address_key *address SL_NONNULL, u64 now_ns)
 {
-	u64 upper, lower, hash, room, other_room;
-	u32 own, first, second, way;
 	struct sl_host_group *group;
 	struct sl_host_place *place;
+	struct sl_host_sets at;
+	u64 room, other_room;
+	u32 own, way;
 
 	if (!h || !t || !address) /* before Linux 6.8, the verifier takes them for NULL or not */
 		return leaf;
@@ -124,29 +149,45 @@ SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree 
 	if (!own)
 		return leaf;
 	group = sl_at(h->group, own - 1);
-	upper = address->upper;
-	lower = address->lower;
-	if (upper || lower >> 32 != 0xffff) {
-		upper &= group->upper_mask;
-		lower &= group->lower_mask;
-	}
-	hash = host_mix(h->seed[0] + address_hash_half(&h->seed[1], upper) + address_hash_half(&h->seed[3], lower));
-	first = host_set(group, (u32)hash);
-	second = host_set(group, (u32)(hash >> 32));
-	way = host_way(h, first, upper, lower);
+	host_sets(h, group, address, &at);
+	way = host_way(h, at.first, at.upper, at.lower);
 	if (way < SL_HOST_PLACE_WAYS)
-		return host_stays(sl_at(h->place, first + way), now_ns);
-	way = host_way(h, second, upper, lower);
+		return host_stays(sl_at(h->place, at.first + way), now_ns);
+	way = host_way(h, at.second, at.upper, at.lower);
 	if (way < SL_HOST_PLACE_WAYS)
-		return host_stays(sl_at(h->place, second + way), now_ns);
-	room = host_room(h, t, first, now_ns);
-	other_room = host_room(h, t, second, now_ns);
+		return host_stays(sl_at(h->place, at.second + way), now_ns);
+	room = host_room(h, t, at.first, now_ns);
+	other_room = host_room(h, t, at.second, now_ns);
 	if (other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS) {
-		first = second;
+		at.first = at.second;
 		room = other_room;
 	}
 	if (room == SL_NO_ROOM)
 		return leaf;
-	place = sl_at(h->place, first + (u32)(room % SL_HOST_PLACE_WAYS));
-	return host_enter(place, sl_at(t->leaf, place->leaf), upper, lower, now_ns);
+	place = sl_at(h->place, at.first + (u32)(room % SL_HOST_PLACE_WAYS));
+	return host_enter(place, sl_at(t->leaf, place->leaf), at.upper, at.lower, now_ns);
+}
+
+/*
+ * The same leaf, if the host has a place already or the leaf is no group's; SL_ADDRESS_NO_LEAF: the host has none. The table stays as it is.
+ */
+SL_GLOBAL u32 host_leaf_if_known(const struct sl_each_host *h SL_NONNULL, u32 leaf,
+				 const struct sl_address_key *address SL_NONNULL)
+{
+	const struct sl_host_group *group;
+	struct sl_host_sets at;
+	u32 own, way;
+
+	if (!h || !address) /* as above */
+		return SL_ADDRESS_NO_LEAF;
+	own = *sl_at(h->group_of, leaf);
+	if (!own)
+		return leaf;
+	group = sl_at(h->group, own - 1);
+	host_sets(h, group, address, &at);
+	way = host_way(h, at.first, at.upper, at.lower);
+	if (way < SL_HOST_PLACE_WAYS)
+		return sl_at(h->place, at.first + way)->leaf;
+	way = host_way(h, at.second, at.upper, at.lower);
+	return way < SL_HOST_PLACE_WAYS ? sl_at(h->place, at.second + way)->leaf : SL_ADDRESS_NO_LEAF;
 }

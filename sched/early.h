@@ -19,13 +19,7 @@
 #include "backlog.h"
 #include "class_flows.h"
 #include "packet.h"
-
-/* A class with room for so many packets as long as this one is not near its limits, and nothing is counted. More than a driver hands over at once. */
-#define SL_EARLY_PKTS 128u
-/* Of a class that queues by flow, one part of so many is for flows that are not long. */
-#define SL_EARLY_PART 8u
-/* Packets that have not come to the queue in this time will not come: something else has taken them. */
-#define SL_EARLY_NS   1000000u
+#include "underway.h"
 
 /* The number of packets that the queue has had of the class. Other packets may come and go meanwhile. */
 SL_FN u64 early_had_pkts(const struct sl_class *k)
@@ -87,7 +81,6 @@ SL_FN int early_drops(const struct sl_sched *s, struct sl_underway *u, const str
 	const struct sl_class *k = sl_at(s->classes, p->class);
 	u32 limit_pkts = k->limit_pkts, pkts = early_room(limit_pkts, k->backlog_pkts), slots, full, spare_pkts, spare_bytes;
 	u32 bytes = early_room(k->limit_bytes, k->backlog_bytes);
-	u64 had;
 
 	/* Slots count as room of the class if it is the one that gives way. */
 	slots = early_room(s->room_from_pkts, s->backlog_pkts);
@@ -100,12 +93,7 @@ SL_FN int early_drops(const struct sl_sched *s, struct sl_underway *u, const str
 	if (sl_likely(pkts >= spare_pkts + SL_EARLY_PKTS && bytes >= (u64)spare_bytes + p->len_bytes * SL_EARLY_PKTS) ||
 	    !k->limit_pkts)
 		return 0;
-	had = early_had_pkts(k);
-	if (had != u->had_pkts || sl_since(now_ns, u->since_ns) > SL_EARLY_NS) {
-		u->had_pkts = had;
-		u->since_ns = now_ns;
-		u->pkts = u->bytes = 0;
-	}
+	underway_look(u, early_had_pkts(k), now_ns);
 	full = u->pkts >= pkts || (u64)u->bytes + p->len_bytes > bytes;
 	if (!k->by_flow ? full
 			: (u->pkts + (u64)spare_pkts >= pkts || (u64)u->bytes + spare_bytes + p->len_bytes > bytes) &&

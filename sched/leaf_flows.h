@@ -11,16 +11,13 @@
  * leaves gives.
  */
 #pragma once
-#include "../abi/hierarchy.h"
+#include "leaf_chain.h"
 
 #define SL_SCHEDULER  struct sl_tree
 #define SL_SLOT       struct sl_tree_slot
 #define SL_CLASS      struct sl_leaf_queue
 #define SL_HOST_TABLE struct sl_tree_host_table
 #include "queue.h"
-
-/* Flows of a chain that are looked at. By chance, one in 10^89 is longer, with as many flows as there are. */
-#define SL_CHAIN_FLOWS 64u
 
 /* A leaf stands in the lists of sizes from so many packets on, until it has fewer than half as many. */
 #define SL_LARGE_LEAF_PKTS  4u
@@ -159,7 +156,7 @@ SL_FN void slot_drop(struct sl_tree *t, const struct sl_leaf_queue *k, u32 slot,
 /* Where the chain of a flow of a leaf begins. */
 SL_FN u16 *flow_chain(struct sl_tree *t, u32 leaf, u32 hash)
 {
-	return sl_at(t->flow_of_hash, hash ^ leaf * 40503);
+	return sl_at(t->flow_of_hash, leaf_chain(leaf, hash));
 }
 
 /* Flow queue *f, which rests, no longer does. */

@@ -11,6 +11,7 @@ pub struct HostsCore {
     tree_bytes: u32,
     leaf:
         unsafe extern "C" fn(*mut abi::sl_each_host, *const abi::sl_tree, u32, *const abi::sl_address_key, u64) -> u32,
+    leaf_if_known: unsafe extern "C" fn(*const abi::sl_each_host, u32, *const abi::sl_address_key) -> u32,
 }
 
 unsafe extern "C" {
@@ -41,10 +42,21 @@ impl HostsCore {
         address: IpAddr,
         now_ns: u64,
     ) -> u32 {
-        let words = abi::address_words(address).map(u32::from_be);
-        let half = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        let address = abi::sl_address_key { upper: half(words[0], words[1]), lower: half(words[2], words[3]) };
         // SAFETY: all structs are whole, and C stays within them.
-        unsafe { (self.leaf)(hosts, tree, leaf, &address, now_ns) }
+        unsafe { (self.leaf)(hosts, tree, leaf, &key(address), now_ns) }
     }
+
+    /// The same leaf, if the host has a place already, or `leaf` is no group's.
+    pub fn leaf_if_known(&self, hosts: &abi::sl_each_host, leaf: u32, address: IpAddr) -> Option<u32> {
+        // SAFETY: both structs are whole, and C stays within them.
+        let found = unsafe { (self.leaf_if_known)(hosts, leaf, &key(address)) };
+        (found != abi::SL_ADDRESS_NO_LEAF).then_some(found)
+    }
+}
+
+/// The halves of an address as numbers.
+fn key(address: IpAddr) -> abi::sl_address_key {
+    let words = abi::address_words(address).map(u32::from_be);
+    let half = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    abi::sl_address_key { upper: half(words[0], words[1]), lower: half(words[2], words[3]) }
 }

@@ -8,6 +8,7 @@ static _Thread_local u64 tree_visits;
 #define SL_TREE_VISIT() (tree_visits++)
 #endif
 #include "tree_change.h"
+#include "early_leaf.h"
 
 static void core_set_up(struct sl_tree *t, const struct sl_tree_conf *conf)
 {
@@ -74,6 +75,11 @@ static u32 core_reap(struct sl_tree *t)
 	return sl_reap(t);
 }
 
+static u32 core_early(const struct sl_tree *t, struct sl_underway *underway, const struct sl_packet *packet, u64 now_ns)
+{
+	return leaf_early(t, underway, packet, now_ns);
+}
+
 /* Nodes that calls of this thread have visited, if it was compiled to count them. */
 static u64 core_visits(void)
 {
@@ -96,6 +102,7 @@ const struct {
 	void (*dequeue)(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict);
 	u32 (*drop)(struct sl_tree *t, u32 leaf, u64 now_ns);
 	u32 (*reap)(struct sl_tree *t);
+	u32 (*early)(const struct sl_tree *t, struct sl_underway *underway, const struct sl_packet *packet, u64 now_ns);
 	u64 (*visits)(void);
 } sl_tree_core = {
 	.state_bytes = sizeof(struct sl_tree),
@@ -113,5 +120,6 @@ const struct {
 	.dequeue = core_dequeue,
 	.drop = core_drop,
 	.reap = core_reap,
+	.early = core_early,
 	.visits = core_visits,
 };

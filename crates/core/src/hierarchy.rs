@@ -4,7 +4,7 @@
 //! call. Rates of nodes go from 31 kbit/s to 100 Gbit/s, weights from 1 to `SL_NODE_WEIGHT_MAX`, and there are up to `SL_TREE_LEVELS`
 //! levels, link and leaves included.
 
-use crate::Packet;
+use crate::{Packet, Underway};
 use sluice_abi as abi;
 
 #[repr(C)]
@@ -41,6 +41,7 @@ pub struct TreeCore {
     dequeue: unsafe extern "C" fn(*mut abi::sl_tree, u64, *mut RawVerdict),
     drop: unsafe extern "C" fn(*mut abi::sl_tree, u32, u64) -> u32,
     reap: unsafe extern "C" fn(*mut abi::sl_tree) -> u32,
+    early: unsafe extern "C" fn(*const abi::sl_tree, *mut abi::sl_underway, *const Packet, u64) -> u32,
     visits: unsafe extern "C" fn() -> u64,
 }
 
@@ -241,6 +242,17 @@ pub enum Verdict {
     },
 }
 
+/// What a hook on arrivals at another interface does with a packet for a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    /// It lets the packet through.
+    Passes,
+    /// It drops the packet if that would come to the leaf, which is full.
+    Full,
+    /// It drops the packet: others of its flow, which is one of the longest, wait in the leaf.
+    Long,
+}
+
 /// One scheduler, of about 32 MB, of which it touches what it uses.
 pub struct Tree {
     core: &'static TreeCore,
@@ -342,6 +354,16 @@ impl Tree {
         // SAFETY: state and packet are whole; the core checks the number.
         let answer = unsafe { (self.core.enqueue)(&mut *self.state, packet, now_ns) };
         u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
+    }
+
+    /// What a hook on arrivals does with a packet, whose class is a leaf. If it passes, it counts as under way until the queue has it.
+    pub fn early(&self, underway: &mut Underway, packet: &Packet, now_ns: u64) -> Early {
+        // SAFETY: all three are whole; the core masks the leaf, and changes the second alone.
+        match unsafe { (self.core.early)(&*self.state, &mut underway.0, packet, now_ns) } {
+            abi::SL_LEAF_PASSES => Early::Passes,
+            abi::SL_LEAF_FULL => Early::Full,
+            _ => Early::Long,
+        }
     }
 
     /// The next packet to send, or the time to wait.

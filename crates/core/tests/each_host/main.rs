@@ -157,9 +157,36 @@ fn each_has_its_own(core: &'static HostsCore, case: &Case) -> TestCaseResult {
     Ok(())
 }
 
+/// A hook that only looks finds the leaf that a host has, and finds none for a host that would get another one; it leaves the table as it is.
+fn looking_finds_who_is_there(core: &'static HostsCore, case: &Case) -> TestCaseResult {
+    let mut world = World::of(core, case);
+    for step in &case.steps {
+        let before = abi::bytes_of(&*world.hosts).to_vec();
+        let found = core.leaf_if_known(&world.hosts, SHARED, address(step));
+        prop_assert!(before == abi::bytes_of(&*world.hosts), "the table has changed");
+        let places = world.hosts.place.iter().filter(|place| place.seen_ns > 0 && host_of(place) == host(step));
+        let own: Vec<u32> = places.map(|place| place.leaf.into()).collect();
+        prop_assert_eq!(found.into_iter().collect::<Vec<_>>(), own, "{:?}", step);
+        let leaf = world.step(step);
+        prop_assert!(found.is_none_or(|found| found == leaf), "{:?} has another leaf", step);
+    }
+    prop_assert_eq!(core.leaf_if_known(&world.hosts, 3, Ipv4Addr::LOCALHOST.into()), Some(3), "no group's");
+    Ok(())
+}
+
+/// The host of a place that is taken.
+fn host_of(place: &abi::sl_host_place) -> (bool, u8) {
+    match Ipv6Addr::from_bits(u128::from(place.upper) << 64 | u128::from(place.lower)).to_canonical() {
+        IpAddr::V4(address) => (false, address.octets()[3]),
+        IpAddr::V6(address) => (true, address.segments()[3] as u8),
+    }
+}
+
 type HostLaw = law::Law<HostsCore, Case>;
 
 const MODEL: HostLaw = HostLaw { name: "one_set_is_the_model", cases: || cases(1, 14), holds: one_set_is_the_model };
+const LOOK: HostLaw =
+    HostLaw { name: "looking_finds_who_is_there", cases: || cases(4, 40), holds: looking_finds_who_is_there };
 const OWN: HostLaw = HostLaw { name: "each_has_its_own", cases: || cases(256, 40), holds: each_has_its_own };
 
 /// Addresses that follow each other all find a place, as long as they are five for eight places.
@@ -185,6 +212,11 @@ fn addresses_that_follow_each_other_find_places() {
 #[test]
 fn one_set_of_places_is_as_its_model() {
     MODEL.prove(HostsCore::built_in(), 300);
+}
+
+#[test]
+fn a_hook_that_looks_finds_the_leaf_of_a_host() {
+    LOOK.prove(HostsCore::built_in(), 200);
 }
 
 #[test]
@@ -232,9 +264,13 @@ mutants! {
     counts_of_the_former_host_are_inherited breaks MODEL:
         "place->sent_bytes = leaf->sent_bytes;" => "place->sent_bytes = 0;";
     a_packet_does_not_keep_its_host_there breaks MODEL: "{\n\tplace->seen_ns = now_ns;" => "{\n\t(void)now_ns;";
-    each_address_of_ipv6_is_a_host breaks OWN: "lower &= group->lower_mask;" => "";
+    each_address_of_ipv6_is_a_host breaks OWN: "at->lower &= group->lower_mask;" => "";
     all_hosts_are_in_one_set breaks OWN: "& group->sets_mask" => "& 0";
-    the_second_set_is_not_looked_at breaks OWN: "way = host_way(h, second, upper, lower);" => "way = SL_HOST_PLACE_WAYS;";
+    the_second_set_is_not_looked_at breaks OWN:
+        "way < SL_HOST_PLACE_WAYS)\n\t\treturn host_stays(sl_at(h->place, at.second" =>
+        "0)\n\t\treturn host_stays(sl_at(h->place, at.second";
+    a_hook_finds_the_leaf_that_hosts_share breaks LOOK: "return sl_at(h->place, at.first + way)->leaf;" => "return leaf;";
+    a_hook_looks_at_one_set breaks LOOK: "? sl_at(h->place, at.second + way)->leaf" => "? SL_ADDRESS_NO_LEAF";
     the_fuller_set_is_chosen breaks CROWD:
         "other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS" =>
         "other_room != SL_NO_ROOM && other_room / SL_HOST_PLACE_WAYS > room / SL_HOST_PLACE_WAYS";

@@ -6,6 +6,7 @@
 mod builds;
 mod ceilings;
 mod conservation;
+mod early;
 #[path = "../laws/edits.rs"]
 mod edits;
 mod flows;
@@ -57,6 +58,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         steps::LAWS,
         structure::LAWS,
         flows::LAWS,
+        early::LAWS,
     ]
     .into_iter()
     .flatten()

@@ -99,6 +99,41 @@ mutants! {
         "leaf_flows.h",
         "leaf_count_drop(t, leaf, reason);\n\tt->pkts--;" => "t->pkts--;";
 
+    // Early drop.
+    a_full_leaf_is_full_too_late breaks "early::one_queue_drops_while_it_is_full":
+        "early_leaf.h",
+        "if (!sizes && u->pkts >= room)" => "if (!sizes && u->pkts > room)";
+    a_divided_leaf_drops_early breaks "early::one_queue_drops_while_it_is_full":
+        "early_leaf.h",
+        "room >= spare + SL_EARLY_PKTS) || !limit)" => "room >= spare + SL_EARLY_PKTS))";
+    packets_under_way_to_a_leaf_do_not_count breaks "early::a_batch_passes_as_far_as_there_is_room":
+        "early_leaf.h",
+        "u->pkts += p->segments;" => ";";
+    packets_under_way_to_a_leaf_are_forgotten breaks "early::a_batch_passes_as_far_as_there_is_room":
+        "underway.h",
+        "if (had_pkts != u->had_pkts ||" => "if (1 ||";
+    light_flows_of_a_leaf_are_dropped_early breaks "early::light_flows_pass":
+        "early_leaf.h",
+        "return f->queue.size >= size;" => "return 1;";
+    new_flows_of_a_leaf_are_dropped_early breaks "early::light_flows_pass":
+        "early_leaf.h",
+        "\treturn 0;\n}\n\n/*\n * Which enum" => "\treturn 1;\n}\n\n/*\n * Which enum";
+    a_leaf_that_is_half_full_drops_early breaks "early::light_flows_pass":
+        "underway.h",
+        "#define SL_EARLY_PART 8u" => "#define SL_EARLY_PART 2u";
+    long_flows_of_a_leaf_pass breaks "early::the_longest_flow_of_a_full_leaf_does_not_pass":
+        "early_leaf.h",
+        "return f->queue.size >= size;" => "return 0;";
+    a_leaf_that_has_room_is_full breaks "early::a_full_leaf_drops_by_itself":
+        "early_leaf.h",
+        "room = limit - sl_min(limit, leaf->pkts)" => "room = limit - sl_min(limit, leaf->pkts + 1)";
+    small_leaves_drop_when_slots_run_out breaks "early::the_largest_leaves_drop_when_slots_run_out":
+        "early_leaf.h",
+        "leaf->size && leaf->size >= sl_log2(t->leaf_sizes | 1)" => "1";
+    slots_do_not_count_for_a_hook breaks "early::the_largest_leaves_drop_when_slots_run_out":
+        "early_leaf.h",
+        "sl_unlikely(slots < room)" => "0";
+
     // Ceilings.
     frames_are_not_counted_as_the_link_does breaks "ceilings::no_node_exceeds_its_ceiling":
         "hierarchy.h",

@@ -5,7 +5,8 @@ use crate::traces::{Case, Flow, Step};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_abi::SL_FIRST_INNER as LINK;
-use sluice_core::hierarchy::{Node, Refusal, Tree, TreeCore, Verdict};
+use sluice_core::Underway;
+use sluice_core::hierarchy::{Early, Node, Refusal, Tree, TreeCore, Verdict};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// The granularity of the wheel, ns.
@@ -57,6 +58,8 @@ pub struct World {
     /// The leaf and the flow of each slot that is taken.
     taken: HashMap<u32, (u32, u32)>,
     one_flow: Vec<bool>,
+    /// What a hook would have done with the packet that has come last, before it came.
+    pub early: Early,
     random: u32,
 }
 
@@ -74,6 +77,7 @@ impl World {
             backlogged: HashSet::new(),
             taken: HashMap::new(),
             one_flow: case.queues.iter().map(|queue| queue.one_flow).collect(),
+            early: Early::Passes,
             random: case.seed,
         };
         world.tree.set_up(&abi::sl_tree_conf {
@@ -116,6 +120,11 @@ impl World {
         self.nodes[&node].queue == abi::SL_LEAF_DIVIDED
     }
 
+    /// Whether a leaf, which is configured, has one queue.
+    pub fn has_one_queue(&self, leaf: u32) -> bool {
+        self.one_flow[self.nodes[&leaf].queue as usize]
+    }
+
     /// The packets of a leaf.
     pub fn queued(&self, leaf: u32) -> impl Iterator<Item = Queued> + '_ {
         self.flows.range((leaf, 0)..=(leaf, u32::MAX)).flat_map(|(_, queue)| queue.iter().copied())
@@ -132,7 +141,9 @@ impl World {
     }
 
     pub fn arrive_in(&mut self, leaf: u32, flow: Flow, bytes: u32, observer: &mut Observer<'_>) -> TestCaseResult {
-        let answer = self.tree.enqueue_packet(&flow.packet(leaf, bytes), self.now_ns);
+        let packet = flow.packet(leaf, bytes);
+        self.early = self.tree.early(&mut Underway::default(), &packet, self.now_ns);
+        let answer = self.tree.enqueue_packet(&packet, self.now_ns);
         if let Ok(slot) = answer {
             let queue = self.nodes.get(&leaf).map_or(0, |node| node.queue);
             let key = (leaf, if self.one_flow[queue as usize] { 0 } else { flow.hash });

@@ -130,8 +130,8 @@ mutants! {
         "early.h",
         "u->bytes += p->len_bytes;" => ";";
     packets_under_way_are_forgotten breaks "early::a_batch_passes_as_far_as_there_is_room":
-        "early.h",
-        "if (had != u->had_pkts ||" => "if (had ||";
+        "underway.h",
+        "if (had_pkts != u->had_pkts ||" => "if (had_pkts ||";
     light_flows_are_dropped_early breaks "early::light_flows_pass":
         "early.h",
         "\t\t\treturn f->size >= sl_log2(sizes);" => "\t\t\treturn 1;";
