@@ -72,7 +72,15 @@ SL_FN int address_equal(const struct sl_address_key *key, u64 upper, u64 lower)
 	return *(const volatile u64 *)&key->upper == upper && *(const volatile u64 *)&key->lower == lower;
 }
 
-SL_FN u32 address_find_v6(const struct sl_addresses *t, u64 hash, u32 kind, u64 upper, u64 lower)
+/*
+ * The look-up of a prefix of IPv6 is inlined, as each packet of a queue pays for it. A program that is to be verified fast defines it as SL_GLOBAL: then
+ * the verifier follows it once, and not for each length.
+ */
+#ifndef SL_ADDRESS_FIND_V6
+#define SL_ADDRESS_FIND_V6 SL_FN
+#endif
+
+SL_ADDRESS_FIND_V6 u32 address_find_v6(const struct sl_addresses *t SL_NONNULL, u64 hash, u32 kind, u64 upper, u64 lower)
 {
 	u64 tag = (hash << SL_ADDRESS_KIND_BITS | kind) << SL_ADDRESS_TAG_SHIFT, rest;
 	u32 bucket = address_first(hash), way = address_way(&t->bucket[bucket], tag, &rest);

@@ -9,10 +9,14 @@ use std::path::PathBuf;
 mod clang;
 
 fn main() {
-    for name in ["belonging", "classifier", "forward", "htb_tree", "qdisc", "steal", "telemetry", "tree"] {
+    for name in ["belonging", "classifier", "early_leaf", "forward", "htb_tree", "qdisc", "steal", "telemetry", "tree"]
+    {
         clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
-    println!("cargo:rustc-env=BPF_DIGEST={}", digest(&["classifier", "forward", "htb_tree", "qdisc", "tree"]));
+    println!(
+        "cargo:rustc-env=BPF_DIGEST={}",
+        digest(&["classifier", "early_leaf", "forward", "htb_tree", "qdisc", "tree"])
+    );
 }
 
 /// SHA-256 of these objects, in hexadecimal digits.

@@ -130,6 +130,9 @@ fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> 
         Way::Up => "up, by source",
     };
     let mut lines = vec![format!("{} ({}; {way})", bold("subscribers"), tree.all.len())];
+    if !tree.early_drop_at.is_empty() {
+        lines.push(format!("  dropped early, where queues are full: at arrival at {}", tree.early_drop_at.join(", ")));
+    }
     if !tree.sites.is_empty() {
         lines.push(format!("{}", sites(&tree.sites)));
     }

@@ -6,6 +6,7 @@
 pub(crate) mod attach;
 pub(crate) mod devices;
 pub(crate) mod differences;
+pub(crate) mod early_leaf;
 pub(crate) mod features;
 pub(crate) mod forwarding;
 pub(crate) mod htb;

@@ -18,6 +18,7 @@ pub const POINTS: &[&str] = &[
     "up-split",
     "up-hooked",
     "up-forwarding",
+    "up-early-drop",
     "load-qdisc",
     "apply-recorded",
     "apply-waited-for",

@@ -1,6 +1,7 @@
 //! Policies with subscribers: a tree of classes in both directions, changed while packets flow.
 
 mod classes;
+mod early;
 mod in_place;
 mod marked;
 
@@ -32,6 +33,10 @@ pub fn suite() -> Suite {
         .both("marks_and_vlans_tell_subscribers", &[Need::Vlan, Need::Conntrack], marked::marks_and_vlans)
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
+        .qdisc("floods_are_dropped_on_arrival", &[Need::Icount], early::floods_are_dropped_on_arrival)
+        .qdisc("a_dropped_packet_costs_less", &[Need::Icount, Need::Conntrack], early::a_dropped_packet_costs_less)
+        .qdisc("hosts_of_a_group_are_dropped_early", &[], early::hosts_of_a_group)
+        .qdisc("the_hook_of_early_drop_follows_the_policy", &[], early::the_hook_follows_the_policy)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 

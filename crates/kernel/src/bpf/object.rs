@@ -13,6 +13,7 @@ use std::sync::Mutex;
 
 static BELONGING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/belonging.bpf.o"));
 static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
+static EARLY_LEAF: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/early_leaf.bpf.o"));
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
 static STEAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steal.bpf.o"));
@@ -69,6 +70,11 @@ impl Loader {
     /// The object of the tree of classes as a qdisc.
     pub fn tree() -> Result<Loader> {
         Loader::open("tree", TREE)
+    }
+
+    /// The object that drops on arrival what a tree has no room for.
+    pub fn early_leaf() -> Result<Loader> {
+        Loader::open("early_leaf", EARLY_LEAF)
     }
 
     /// The object that finds the class of a tree that HTB has.

@@ -8,7 +8,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver, forwarding, members};
+use crate::engine::{self, Placed, driver, early_leaf, forwarding, members};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -296,6 +296,10 @@ impl Change {
         notes.extend(driver(&self.record).notes(&self.record, &self.now));
         notes.append(&mut self.notes);
         fault::point(&format!("{command}-noted"));
+        // Other interfaces may have a policy of this name than had one of the former. What is missing then, `ensure` mends.
+        if let Err(error) = early_leaf::follow(&self.record, true) {
+            notes.push(error.to_string());
+        }
         self.record.before = None;
         self.record.save()?;
         fault::point(&format!("{command}-settled"));

@@ -2,7 +2,7 @@
 
 use crate::command::boot;
 use crate::engine::managed::absent;
-use crate::engine::{self, attach, devices, forwarding, members, programs, remains};
+use crate::engine::{self, attach, devices, early_leaf, forwarding, members, programs, remains};
 use crate::fault;
 use crate::maps::{arrivals, shared};
 use crate::record::{Phase, Record, history};
@@ -39,6 +39,7 @@ pub(super) fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     if !members::is_known(record.netns, record.ifindex, &record.key)? {
         arrivals::remove(record.netns, record.ifindex)?;
     }
+    early_leaf::follow(record, false)?;
     // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
     let forwarding = forwarding::follow(record, None);
     fault::point("down-forwarding");

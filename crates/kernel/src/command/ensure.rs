@@ -7,7 +7,7 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed_or_lost_group;
 use crate::engine::parts::{Missing, missing};
-use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, qdisc};
+use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc};
 use crate::maps::{observing, tables};
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -34,6 +34,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     let record = managed_or_lost_group(interface)?;
     let pins = record.pins(&bpffs::root()?);
     observing::sweep(&pins)?;
+    early_leaf::sweep(&pins)?;
     if missing(&record, &pins)?.is_empty() {
         return Ok(Healed::default());
     }
@@ -126,6 +127,9 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     }
     if is(&|one| *one == Missing::Forwarding) {
         forwarding::follow(record, Some(&policy))?;
+    }
+    if is(&|one| matches!(one, Missing::EarlyDrop(_))) {
+        early_leaf::follow(record, true)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::command::change;
 use crate::command::subscribers::in_place;
 use crate::engine::features::Features;
 use crate::engine::managed::{in_place, live_generation, settled};
-use crate::engine::{Placed, driver, forwarding, members};
+use crate::engine::{Placed, driver, early_leaf, forwarding, members};
 use crate::maps::{counters, shared, tables};
 use crate::record::{Phase, Record, history, policy};
 use crate::system::interface::Interface;
@@ -77,6 +77,7 @@ fn finish(record: Record) -> Result<Record> {
         history::note_change(&record);
     }
     record.save()?;
+    early_leaf::follow(&record, true)?;
     tables::forget(&pins, tables::spare_buffer(&pins)?)?;
     shared::sweep()?;
     Ok(record)

@@ -11,7 +11,7 @@ use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::half_done;
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, programs};
+use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
@@ -386,6 +386,8 @@ fn install(
     fault::step("up", "hooked")?;
     forwarding::follow(record, Some(policy))?;
     fault::step("up", "forwarding")?;
+    early_leaf::follow(record, true)?;
+    fault::step("up", "early-drop")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
         details.push(

@@ -5,7 +5,7 @@ use crate::bpf::object;
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::verify::verify;
-use crate::engine::{Placed, attach, devices, driver, forwarding, managed, members, programs};
+use crate::engine::{Placed, attach, devices, driver, early_leaf, forwarding, managed, members, programs};
 use crate::fault;
 use crate::maps::tables;
 use crate::record::{Phase, Record, policy};
@@ -118,7 +118,8 @@ fn swap(
     fault::point("upgrade-hooked");
     programs::remove_pins(old)?;
     fs::rename(new, old).map_err(|error| Error::system(format!("renaming {}: {error}", new.display())))?;
-    private::directory(old)
+    private::directory(old)?;
+    early_leaf::follow(record, true)
 }
 
 /// Packets that wait in the queues. None: the status cannot be read.

@@ -2,7 +2,7 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, driver, forwarding, is_ours, members};
+use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members};
 use crate::record::{Hook, Record};
 use crate::system::bpffs;
 use crate::system::qdiscs::{self, Qdisc};
@@ -34,6 +34,8 @@ pub(crate) enum Missing {
     Xdp,
     /// A hook or a table of port forwarding is gone.
     Forwarding,
+    /// The hook that drops early is not at the arrivals of this interface.
+    EarlyDrop(String),
 }
 
 impl fmt::Display for Missing {
@@ -53,6 +55,7 @@ impl fmt::Display for Missing {
             Missing::Left(name) => write!(f, "{name} of the group is not here any more"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
             Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
+            Missing::EarlyDrop(name) => write!(f, "the hook that drops early what arrives at {name} is gone"),
         }
     }
 }
@@ -94,6 +97,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     if !forwarding::is_in_place(record)? {
         found.push(Missing::Forwarding);
     }
+    found.extend(early_leaf::lacking(record, pins)?.into_iter().map(Missing::EarlyDrop));
     Ok(found)
 }
 

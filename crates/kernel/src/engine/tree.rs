@@ -5,6 +5,7 @@
 //! done by whoever comes next.
 
 use crate::bpf::object::Loader;
+use crate::engine::early_leaf;
 use crate::engine::programs::Loading;
 use crate::engine::qdisc::{self, is_name};
 use crate::engine::verify::Scheduler;
@@ -130,7 +131,8 @@ impl Driver for TreeQdisc {
             Ok(loader)
         })?;
         // A leaf without packets and debt owes nothing, so another host may have it at once.
-        wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)
+        wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)?;
+        early_leaf::load(record, wanted.by_source(), loading.pins)
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {

@@ -5,7 +5,7 @@ use super::policers::Policers;
 use super::tree::Snapshot;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{forwards, leaves, schedulers};
-use crate::engine::{Counters, driver, parts, programs};
+use crate::engine::{Counters, driver, early_leaf, parts, programs};
 use crate::maps::counters::RuleCounts;
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
@@ -131,6 +131,7 @@ impl Pinned {
             matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
         let tree = self.tree()?;
+        let early_drop_at = if tree.is_some() { early_leaf::places(&self.pins)? } else { Vec::new() };
         let egress = self.direction(abi::SL_EGRESS, counts[0].all, tree.as_ref())?;
         let ingress = self.direction(abi::SL_INGRESS, counts[1].all, tree.as_ref())?;
         let missing = self.missing()?;
@@ -167,7 +168,7 @@ impl Pinned {
             rules,
             unmatched,
             forwards: forwards::read(record, &self.policy)?,
-            tree: tree.map(|tree| tree.status()),
+            tree: tree.map(|tree| tree.status(early_drop_at)),
         })
     }
 

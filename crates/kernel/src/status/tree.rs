@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// The most subscribers that a status names.
 const BUSIEST: usize = 10;
+/// The reason of packets that a hook on arrivals has dropped.
+const EARLY: &str = "early";
 /// A host of a group is shown so long after its last packet.
 const HOST_SHOWN: Duration = Duration::from_secs(60);
 
@@ -31,6 +33,8 @@ pub struct TreeStatus {
     pub way: Way,
     /// Whether it is a class tree: then sites are inner classes, and subscribers leaf classes.
     pub is_class_tree: bool,
+    /// Interfaces at whose arrivals packets are dropped that the queue of a subscriber has no room for.
+    pub early_drop_at: Vec<String>,
     /// Sites, each behind the one above it, and groups of hosts.
     pub sites: Vec<SiteStatus>,
     /// All subscribers in the order of the table, then the hosts of groups that are there. Written are their number, as `subscribers`, and the
@@ -216,6 +220,10 @@ impl<'a> Snapshot<'a> {
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
             class.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
             class.marked.pkts += u64::from(leaf.marked_pkts);
+            if leaf.early_pkts > 0 {
+                class.dropped.add_pkts(leaf.early_pkts);
+                add_drops(class, EARLY, leaf.early_pkts);
+            }
             for reason in abi::drop_reasons() {
                 let pkts = u64::from(leaf.dropped_pkts[reason.index as usize]);
                 if pkts > 0 {
@@ -240,8 +248,8 @@ impl<'a> Snapshot<'a> {
         self.network.is_class_tree()
     }
 
-    /// The status of the tree.
-    pub fn status(&self) -> TreeStatus {
+    /// The status of the tree, whose hook on arrivals is at these interfaces.
+    pub fn status(&self, early_drop_at: Vec<String>) -> TreeStatus {
         let network = self.network;
         let mut counts = vec![(0, LeafCounts::default()); network.inner.len()];
         let is_there: HashSet<usize> = self.hosts.iter().map(|host| host.leaf).collect();
@@ -278,6 +286,7 @@ impl<'a> Snapshot<'a> {
         TreeStatus {
             way: self.way,
             is_class_tree: network.is_class_tree(),
+            early_drop_at,
             sites,
             all: self.all().collect(),
             nobody: self.counts(NOBODY),
@@ -309,7 +318,8 @@ impl<'a> Snapshot<'a> {
             pkts: now.sent.pkts.saturating_sub(then.sent.pkts),
             bytes: now.sent.bytes.saturating_sub(then.sent.bytes),
         };
-        let dropped_pkts = now.dropped_pkts.saturating_sub(then.dropped_pkts);
+        // The place of a host has 32 bits for them.
+        let dropped_pkts = u64::from((now.dropped_pkts as u32).wrapping_sub(then.dropped_pkts as u32));
         SubscriberStatus {
             id: format!("{} {name}", own.site.as_deref().unwrap_or_default()),
             name,
@@ -379,7 +389,7 @@ impl<'a> Snapshot<'a> {
         let leaf = &self.tree.leaf[number as usize];
         LeafCounts {
             sent: Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes },
-            dropped_pkts: leaf.dropped_pkts.iter().copied().map(u64::from).sum(),
+            dropped_pkts: leaf.dropped_pkts.iter().copied().map(u64::from).sum::<u64>() + leaf.early_pkts,
             backlog: Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() },
         }
     }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Early drop for subscribers: a hook on arrivals at one interface that looks into the tree of classes of another, and drops what the queue of a
+ * subscriber there has no room for (sched/early_leaf.h), before the packet is routed. Engine qdisc only: it shares the maps of tree.bpf.c.
+ *
+ * The tree of the interface towards the subscribers finds a leaf by the destination, the other one by the source. The hook finds the same leaf,
+ * since routing changes neither; where addresses are translated, those of the subscriber are not in the packet, and it passes. A mark or
+ * a VLAN may be another one at departure, so where the policy knows subscribers by those, each packet passes.
+ *
+ * Where a flow's own packets wait in the leaf, the next one would come there too. Of other packets the hook asks the routing table: packets for this
+ * host, and those that leave by another interface, pass.
+ */
+#include "lib/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include "../sched/world.h"
+#include "../abi/hierarchy.h"
+
+/* Set before load. Those of the interface that has the tree: */
+const volatile u32 sl_leaf_by_source = 0; /* as in tree.bpf.c */
+const volatile u32 sl_tree_ifindex = 0;
+const volatile u32 sl_splits = 0; /* super-packets come to its queue as frames */
+const volatile u32 sl_l3_type = 0; /* the hook is for interfaces with an Ethernet header */
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define SL_PACKET_ARG
+#define SL_PACKET       struct __sk_buff
+#define SL_LOAD         bpf_skb_load_bytes
+#define SL_LENGTH(x)    ((x)->len)
+#define SL_PARSER(name) name##_skb
+#include "lib/parse.h"
+#include "lib/parse_any.h"
+#include "lib/frame.h"
+#include "lib/flow_hash.h"
+#include "lib/tree_maps.h"
+#define SL_ADDRESS_FIND_V6 SL_GLOBAL
+#include "../sched/each_host.h"
+#include "../sched/early_leaf.h"
+#include "../sched/leaf_class.h"
+
+#define AF_INET                   2
+#define AF_INET6                  10
+#define BPF_FIB_LOOKUP_SKIP_NEIGH (1U << 2)
+
+/* Leaves to which packets of a processor may be under way at once; one that takes the place of another begins with none. */
+#define SL_LEAVES_UNDERWAY 64u
+
+struct sl_leaf_underway {
+	struct sl_underway own;
+	u64 leaf;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_leaf_underway);
+	__uint(max_entries, SL_LEAVES_UNDERWAY);
+} leaf_underway SEC(".maps");
+
+/* What the hook must know of a packet. Addresses as four words in network order; IPv4 as ::ffff:a.b.c.d. */
+struct sl_arrival_ends {
+	u32 src[4];
+	u32 dst[4];
+	u32 flow_hash; /* as at the queue */
+	u16 sport, dport; /* in network order */
+	u8 proto;
+	u8 tos;
+	u16 pad;
+};
+
+/* Sets the ends of a plain packet. Returns 0 if it is not one. */
+static __always_inline int sl_plain_ends(struct __sk_buff *skb, struct sl_arrival_ends *e)
+{
+	struct sl_front f;
+
+	if (!sl_read_plain(&f, (void *)(long)skb->data, (void *)(long)skb->data_end))
+		return 0;
+	e->src[0] = e->src[1] = e->dst[0] = e->dst[1] = 0;
+	e->src[2] = e->dst[2] = SL_MAPPED;
+	e->src[3] = (u32)(f.addresses >> 32);
+	e->dst[3] = (u32)f.rest;
+	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3], sl_plain_flow_last(&f, SL_EGRESS));
+	e->sport = (u16)(f.rest >> 32);
+	e->dport = (u16)(f.rest >> 48);
+	e->proto = (u8)sl_front_proto(&f);
+	e->tos = (u8)(f.head >> 24);
+	return 1;
+}
+
+/* Sets the ends of a packet of any kind. Returns 0 if it is not IP. */
+SL_GLOBAL int sl_any_ends(struct __sk_buff *skb, struct sl_arrival_ends *e SL_NONNULL)
+{
+	struct sl_flow_key key = {};
+	struct sl_headers h;
+
+	if (!e)
+		return 0;
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_frame(skb, 0, &h);
+	if (!h.is_ip)
+		return 0;
+	__builtin_memcpy(e->src, h.src, 16);
+	__builtin_memcpy(e->dst, h.dst, 16);
+	sl_flow_key(&key, &h, SL_EGRESS);
+	e->flow_hash = sl_flow_hash(&key);
+	e->sport = key.sport;
+	e->dport = key.dport;
+	e->proto = (u8)h.proto;
+	e->tos = (u8)(h.dscp << 2);
+	return 1;
+}
+
+/* The leaf in which packets of an address queue, if its host has one; SL_ADDRESS_NO_LEAF: none is known. */
+static __always_inline u32 sl_known_leaf(const u32 *word)
+{
+	u32 zero = 0, leaf;
+	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
+	struct sl_each_host *all = bpf_map_lookup_elem(&hosts, &zero);
+	struct sl_address_key address;
+
+	if (!table || *(volatile u64 *)&table->lengths[SL_LENGTHS_NONE])
+		return SL_ADDRESS_NO_LEAF;
+	leaf = addresses_leaf(table, word);
+	if (leaf == SL_ADDRESS_NO_LEAF || !all || !all->groups)
+		return leaf;
+	address.upper = address_half(word[0], word[1]);
+	address.lower = address_half(word[2], word[3]);
+	return host_leaf_if_known(all, leaf, &address);
+}
+
+static __always_inline struct sl_underway *sl_underway_to(u32 leaf)
+{
+	u32 place = leaf & (SL_LEAVES_UNDERWAY - 1);
+	struct sl_leaf_underway *u = bpf_map_lookup_elem(&leaf_underway, &place);
+
+	if (!u)
+		return NULL;
+	if (sl_unlikely(u->leaf != leaf)) {
+		u->leaf = leaf;
+		u->own.since_ns = 0; /* what is counted there is forgotten */
+	}
+	return &u->own;
+}
+
+/* Whether the routing table sends a packet out by the interface that has the tree. */
+SL_GLOBAL int sl_is_routed_there(struct __sk_buff *skb, const struct sl_arrival_ends *e SL_NONNULL)
+{
+	struct bpf_fib_lookup params = {};
+
+	if (!e)
+		return 0;
+	params.ifindex = skb->ifindex;
+	params.l4_protocol = e->proto;
+	params.sport = e->sport;
+	params.dport = e->dport;
+	if (e->dst[0] || e->dst[1] || e->dst[2] != SL_MAPPED) {
+		params.family = AF_INET6;
+		__builtin_memcpy(params.src, e->src, 16);
+		__builtin_memcpy(params.dst, e->dst, 16);
+	} else {
+		params.family = AF_INET;
+		params.tos = e->tos;
+		params.src[0] = e->src[3];
+		params.dst[0] = e->dst[3];
+	}
+	return bpf_fib_lookup(skb, &params, sizeof(params), BPF_FIB_LOOKUP_SKIP_NEIGH) == BPF_FIB_LKUP_RET_SUCCESS &&
+	       params.ifindex == sl_tree_ifindex;
+}
+
+SEC("tc")
+int sl_early_leaf(struct __sk_buff *skb)
+{
+	struct sl_packet packet = {};
+	struct sl_arrival_ends ends;
+	struct sl_underway *u;
+	u32 zero = 0, leaf, early;
+	struct sl_tree *t;
+
+	t = bpf_map_lookup_elem(&tree, &zero);
+	/* While nothing is queued there, no leaf is full. A frame for another host is bridged, not routed. */
+	if (!t || !*(volatile u32 *)&t->pkts || skb->pkt_type != PACKET_HOST)
+		return TC_ACT_UNSPEC;
+	if (!sl_plain_ends(skb, &ends) && !sl_any_ends(skb, &ends))
+		return TC_ACT_UNSPEC;
+	leaf = sl_known_leaf(sl_leaf_by_source ? ends.src : ends.dst);
+	if (leaf == SL_ADDRESS_NO_LEAF)
+		return TC_ACT_UNSPEC;
+	u = sl_underway_to(leaf);
+	if (!u)
+		return TC_ACT_UNSPEC;
+	packet.class = leaf;
+	packet.flow_hash = ends.flow_hash;
+	packet.segments = sl_splits ? sl_segments(skb) : 1;
+	early = leaf_early(t, u, &packet, bpf_ktime_get_ns());
+	if (sl_likely(early == SL_LEAF_PASSES) || (early == SL_LEAF_FULL && !sl_is_routed_there(skb, &ends)))
+		return TC_ACT_UNSPEC;
+	__sync_fetch_and_add(&sl_at(t->leaf, leaf)->early_pkts, packet.segments);
+	return TC_ACT_SHOT;
+}
