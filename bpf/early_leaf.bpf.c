@@ -31,6 +31,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/parse.h"
 #include "lib/parse_any.h"
 #include "lib/frame.h"
+#include "lib/headers.h"
 #include "lib/flow_hash.h"
 #include "lib/tree_maps.h"
 #define SL_ADDRESS_FIND_V6 SL_GLOBAL
@@ -90,23 +91,22 @@ static __always_inline int sl_plain_ends(struct __sk_buff *skb, struct sl_arriva
 /* Sets the ends of a packet of any kind. Returns 0 if it is not IP. */
 SL_GLOBAL int sl_any_ends(struct __sk_buff *skb, struct sl_arrival_ends *e SL_NONNULL)
 {
+	struct sl_headers *h = sl_headers_at_hand(SL_NO_TAG, 0, 0);
 	struct sl_flow_key key = {};
-	struct sl_headers h;
 
-	if (!e)
+	if (!e || !h)
 		return 0;
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_frame(skb, 0, &h);
-	if (!h.is_ip)
+	sl_parse_frame(skb, 0, h);
+	if (!h->is_ip)
 		return 0;
-	__builtin_memcpy(e->src, h.src, 16);
-	__builtin_memcpy(e->dst, h.dst, 16);
-	sl_flow_key(&key, &h, SL_EGRESS);
+	__builtin_memcpy(e->src, h->src, 16);
+	__builtin_memcpy(e->dst, h->dst, 16);
+	sl_flow_key(&key, h, SL_EGRESS);
 	e->flow_hash = sl_flow_hash(&key);
 	e->sport = key.sport;
 	e->dport = key.dport;
-	e->proto = (u8)h.proto;
-	e->tos = (u8)(h.dscp << 2);
+	e->proto = (u8)h->proto;
+	e->tos = (u8)(h->dscp << 2);
 	return 1;
 }
 
