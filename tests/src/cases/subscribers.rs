@@ -34,7 +34,6 @@ pub fn suite() -> Suite {
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("floods_are_dropped_on_arrival", &[Need::Icount], early::floods_are_dropped_on_arrival)
-        .qdisc("a_dropped_packet_costs_less", &[Need::Icount, Need::Conntrack], early::a_dropped_packet_costs_less)
         .qdisc("hosts_of_a_group_are_dropped_early", &[], early::hosts_of_a_group)
         .qdisc("the_hook_of_early_drop_follows_the_policy", &[], early::the_hook_follows_the_policy)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
