@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "sched.h"
+#include "wheel.h"
 
 /*
  * Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. A leaf may be divided into parts, which are leaves below it,
@@ -27,9 +28,6 @@
 #define SL_PART_PRIORITIES 16 /* of the parts of a leaf */
 #define SL_PART_CLASSES    16 /* classes of a divided leaf's packets; the last is that of packets without one */
 #define SL_TREE_CLASSES    128 /* of sl_tree.class_leaf: a power of two above SL_CLASSES; the last is for unclassified packets */
-/* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */
-#define SL_WHEEL_BUCKETS   4096
-#define SL_WHEEL_TICK_BITS 14
 /* The least burst of a node, ns: two buckets of a wheel. A node is looked at again one bucket after it has tokens, at the latest. */
 #define SL_NODE_BURST_NS   (2U << SL_WHEEL_TICK_BITS)
 /* A turn of elastic round robin grows with the weight; more is taken as this. */
@@ -51,7 +49,7 @@ enum sl_tree_discipline {
 	SL_TREE_DISCIPLINES
 };
 
-/* What a hook that drops early does with a packet for a leaf: see sched/early_leaf.h. */
+/* The verdict of a hook that drops early on a packet for a leaf: sched/early_leaf.h. */
 enum sl_leaf_early {
 	SL_LEAF_PASSES,
 	SL_LEAF_FULL, /* it drops the packet if that would come to the leaf, which the caller must know */
@@ -87,7 +85,6 @@ struct sl_node {
 	u8 priority;
 	u8 pad;
 };
-#define SL_WHEEL_HEAD 40960 /* more than any node's number */
 
 struct sl_inner {
 	u16 first
@@ -163,14 +160,6 @@ struct sl_tree_flow {
 
 struct sl_tree_host_table {
 	struct sl_host host[SL_TREE_HOSTS]; /* sets of SL_HOST_WAYS */
-};
-
-/* Nodes that wait, by the time at which they are looked at again. */
-struct sl_wheel {
-	u16 first[SL_WHEEL_BUCKETS]; /* SL_NO_NODE - node; 0: none */
-	u64 used[SL_WHEEL_BUCKETS / 64]; /* buckets that are not empty */
-	u64 words; /* of used, that are not 0 */
-	u64 tick; /* buckets before it are empty */
 };
 
 struct sl_tree {

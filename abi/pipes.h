@@ -6,6 +6,7 @@
 #pragma once
 #include "reason.h"
 #include "sched.h"
+#include "wheel.h"
 
 /* Both are powers of two; SL_PIPES is from 4096 to 32768. */
 #ifndef SL_PIPES
@@ -32,9 +33,6 @@
 /* Time of arrival, of the wait that CoDel looks at: units of 65 us, and how many of them until it wraps round (17 s). */
 #define SL_PIPE_STAMP_SHIFT  16
 #define SL_PIPE_STAMP_BITS   18
-/* A timing wheel has so many buckets of 2^SL_PIPE_TICK_BITS ns: 67 ms. */
-#define SL_PIPE_BUCKETS      4096
-#define SL_PIPE_TICK_BITS    14
 /* Fraction bits of sl_pipe.cost: 2^14 are 1 ns a byte. From 31 kbit/s to 100 Gbit/s a cost is exact to 0.04 %. */
 #define SL_PIPE_COST_BITS    14
 /* A period of class limits: 2^14 to 2^23 ns (16 us to 8.4 ms), so that no class has more than SL_PIPE_CREDIT_MAX bytes in one. */
@@ -70,7 +68,7 @@ struct sl_pipe_queue {
 struct sl_pipe {
 	u64 tat_64ths; /* of its token bucket: when it is full again, in 1/64 ns */
 	u32 cost; /* ns per byte, with SL_PIPE_COST_BITS fraction bits; 0: no limit */
-	u16 burst_ticks; /* of 2^SL_PIPE_TICK_BITS ns */
+	u16 burst_ticks; /* of 2^SL_WHEEL_TICK_BITS ns */
 	s16 left_bytes; /* of its turn */
 	u64 share_used; /* by the four queues of best effort, 16 bits each: sched/pipe_shares.h */
 	u32 period; /* the number of the one that credits are for */
@@ -81,7 +79,7 @@ struct sl_pipe {
 	u16 watched; /* queues whose struct sl_pipe_codel is in use */
 } __attribute__((aligned(64)));
 
-/* What CoDel knows of a queue (struct sl_codel); times in units of 2^SL_PIPE_STAMP_SHIFT ns, of which the lower 22 bits are kept. */
+/* CoDel's state of a queue, as of struct sl_codel; times in units of 2^SL_PIPE_STAMP_SHIFT ns, of which the lower 22 bits are kept. */
 struct sl_pipe_codel {
 	u32 above; /* above_ns, count_before (9 bits), dropping (1 bit) */
 	u32 next; /* next_ns, count (10 bits) */
@@ -90,15 +88,11 @@ struct sl_pipe_codel {
 /* Neighbours of a pipe in a bucket of a wheel. */
 struct sl_pipe_link {
 	u16 next; /* 1 + its number; 0: it is the last */
-	u16 before; /* 1 + its number; SL_PIPE_HEAD + bucket: it is the first; 0: the pipe is not in the wheel */
+	u16 before; /* 1 + its number; SL_WHEEL_HEAD + bucket: it is the first; 0: the pipe is not in the wheel */
 };
-#define SL_PIPE_HEAD 40960 /* more than any pipe's number */
 
 struct sl_pipe_wheel {
-	u16 first[SL_PIPE_BUCKETS]; /* 1 + the number of a pipe; 0: none */
-	u64 used[SL_PIPE_BUCKETS / 64]; /* buckets that are not empty */
-	u64 words; /* of used, that are not 0 */
-	u64 tick; /* buckets before it are empty */
+	struct sl_wheel wheel; /* first: 1 + the number of a pipe */
 	struct sl_pipe_link link[SL_PIPES];
 };
 
@@ -128,7 +122,7 @@ struct sl_subport {
 	u64 dropped_pkts[SL_PIPE_PLACES][SL_DROPS];
 };
 
-/* What many pipes have in common. Profile 0 is that of pipes that are not configured: its limits stay 0. */
+/* Limits, weights and CoDel that pipes have in common. Profile 0 is that of pipes that are not configured: its limits stay 0. */
 struct sl_pipe_profile {
 	u32 limit_pkts[SL_PIPE_QUEUES]; /* of each queue */
 	u32 limit_bytes[SL_PIPE_QUEUES]; /* a queue takes packets while it has fewer */
@@ -181,7 +175,7 @@ struct sl_pipe_packet {
 	u32 len_bytes;
 };
 
-/* How many packets of each class may leave in a call. */
+/* The number of packets of each class that may leave in a call. */
 struct sl_pipe_allowance {
 	u32 pkts[SL_PIPE_PLACES];
 };

@@ -23,14 +23,7 @@ const volatile u32 sl_l3_type = 0; /* the hook is for interfaces with an Etherne
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define SL_PACKET_ARG
-#define SL_PACKET       struct __sk_buff
-#define SL_LOAD         bpf_skb_load_bytes
-#define SL_LENGTH(x)    ((x)->len)
-#define SL_PARSER(name) name##_skb
-#include "lib/parse.h"
-#include "lib/parse_any.h"
-#include "lib/frame.h"
+#include "lib/parse_skb.h"
 #include "lib/headers.h"
 #include "lib/flow_hash.h"
 #include "lib/tree_maps.h"
@@ -58,7 +51,7 @@ struct {
 	__uint(max_entries, SL_LEAVES_UNDERWAY);
 } leaf_underway SEC(".maps");
 
-/* What the hook must know of a packet. Addresses as four words in network order; IPv4 as ::ffff:a.b.c.d. */
+/* The fields of a packet that the hook needs. Addresses as four words in network order; IPv4 as ::ffff:a.b.c.d. */
 struct sl_arrival_ends {
 	u32 src[4];
 	u32 dst[4];
@@ -76,11 +69,7 @@ static __always_inline int sl_plain_ends(struct __sk_buff *skb, struct sl_arriva
 
 	if (!sl_read_plain(&f, (void *)(long)skb->data, (void *)(long)skb->data_end))
 		return 0;
-	e->src[0] = e->src[1] = e->dst[0] = e->dst[1] = 0;
-	e->src[2] = e->dst[2] = SL_MAPPED;
-	e->src[3] = (u32)(f.addresses >> 32);
-	e->dst[3] = (u32)f.rest;
-	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3], sl_plain_flow_last(&f, SL_EGRESS));
+	e->flow_hash = sl_plain_addresses(&f, e->src, e->dst);
 	e->sport = (u16)(f.rest >> 32);
 	e->dport = (u16)(f.rest >> 48);
 	e->proto = (u8)sl_front_proto(&f);

@@ -16,14 +16,7 @@ const volatile u32 sl_l3_type = 0;
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define SL_PACKET_ARG
-#define SL_PACKET       struct __sk_buff
-#define SL_LOAD         bpf_skb_load_bytes
-#define SL_LENGTH(x)    ((x)->len)
-#define SL_PARSER(name) name##_skb
-#include "lib/parse.h"
-#include "lib/parse_any.h"
-#include "lib/frame.h"
+#include "lib/parse_skb.h"
 #include "lib/headers.h"
 #include "lib/conntrack.h"
 #include "lib/ends.h"

@@ -25,13 +25,7 @@ static __always_inline int sl_meta_skb(struct __sk_buff *skb, struct sl_captured
 
 #include "lib/observe_xdp.h"
 
-#define SL_PACKET_ARG
-#define SL_PACKET       struct __sk_buff
-#define SL_LOAD         bpf_skb_load_bytes
-#define SL_LENGTH(x)    ((x)->len)
-#define SL_PARSER(name) name##_skb
-#include "lib/parse_any.h"
-#include "lib/frame.h"
+#include "lib/parse_skb.h"
 
 static __always_inline void sl_parse_observed_skb(struct __sk_buff *skb, u32 fields, struct sl_headers *h)
 {

@@ -19,6 +19,7 @@
  */
 #pragma once
 #include "addresses.h"
+#include "leaf_drops.h"
 #include "../abi/each_host.h"
 
 /* Whether leaf n would be the same if it were new: it has no packets, and its ceiling owes nothing. */
@@ -32,17 +33,12 @@ SL_FN int leaf_owes_nothing(const struct sl_tree *t, u32 n, u64 now_ns)
 /* A host comes to a place. */
 SL_FN u32 host_enter(struct sl_host_place *place, const struct sl_leaf *leaf, u64 upper, u64 lower, u64 now_ns)
 {
-	u32 reason, dropped = 0;
-
 	place->upper = upper;
 	place->lower = lower;
 	place->seen_ns = now_ns;
 	place->sent_pkts = leaf->sent_pkts;
 	place->sent_bytes = leaf->sent_bytes;
-	SL_UNROLLED
-	for (reason = 0; reason < SL_DROPS; reason++)
-		dropped += leaf->dropped_pkts[reason];
-	place->dropped_pkts = dropped + (u32)leaf->early_pkts;
+	place->dropped_pkts = leaf_dropped_pkts(leaf) + (u32)leaf->early_pkts;
 	place->marked_pkts = leaf->marked_pkts;
 	return place->leaf;
 }
@@ -70,15 +66,15 @@ SL_FN u32 host_set(const struct sl_host_group *group, u32 hash)
 	return group->first_place + (hash & group->sets_mask) * SL_HOST_PLACE_WAYS;
 }
 
-/* The two sets in which a host may have a place, by their first places, and the address by which places know it. */
+/* The two sets in which a host of a group may have a place, by their first places, and the address by which places know it. */
 struct sl_host_sets {
 	u64 upper, lower;
 	u32 first, second;
 };
 
-SL_FN void host_sets(const struct sl_each_host *h, const struct sl_host_group *group, const struct sl_address_key *address,
-		     struct sl_host_sets *at)
+SL_FN void host_sets(const struct sl_each_host *h, u32 own, const struct sl_address_key *address, struct sl_host_sets *at)
 {
+	const struct sl_host_group *group = sl_at(h->group, own);
 	u64 hash;
 
 	at->upper = address->upper;
@@ -104,6 +100,17 @@ SL_GLOBAL u32 host_way(const struct sl_each_host *h SL_NONNULL, u32 first, u64 u
 			return way;
 	}
 	return SL_HOST_PLACE_WAYS;
+}
+
+/* The place that a host has in one of its sets; SL_HOST_PLACES: it has none. */
+SL_FN u32 host_place(const struct sl_each_host *h, const struct sl_host_sets *at)
+{
+	u32 way = host_way(h, at->first, at->upper, at->lower);
+
+	if (way < SL_HOST_PLACE_WAYS)
+		return at->first + way;
+	way = host_way(h, at->second, at->upper, at->lower);
+	return way < SL_HOST_PLACE_WAYS ? at->second + way : SL_HOST_PLACES;
 }
 
 /*
@@ -137,25 +144,20 @@ SL_GLOBAL u64 host_room(const struct sl_each_host *h SL_NONNULL, const struct sl
 SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree *t SL_NONNULL, u32 leaf,
 			const struct sl_address_key *address SL_NONNULL, u64 now_ns)
 {
-	struct sl_host_group *group;
 	struct sl_host_place *place;
 	struct sl_host_sets at;
 	u64 room, other_room;
-	u32 own, way;
+	u32 own, n;
 
 	if (!h || !t || !address) /* before Linux 6.8, the verifier takes them for NULL or not */
 		return leaf;
 	own = *sl_at(h->group_of, leaf);
 	if (!own)
 		return leaf;
-	group = sl_at(h->group, own - 1);
-	host_sets(h, group, address, &at);
-	way = host_way(h, at.first, at.upper, at.lower);
-	if (way < SL_HOST_PLACE_WAYS)
-		return host_stays(sl_at(h->place, at.first + way), now_ns);
-	way = host_way(h, at.second, at.upper, at.lower);
-	if (way < SL_HOST_PLACE_WAYS)
-		return host_stays(sl_at(h->place, at.second + way), now_ns);
+	host_sets(h, own - 1, address, &at);
+	n = host_place(h, &at);
+	if (n < SL_HOST_PLACES)
+		return host_stays(sl_at(h->place, n), now_ns);
 	room = host_room(h, t, at.first, now_ns);
 	other_room = host_room(h, t, at.second, now_ns);
 	if (other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS) {
@@ -174,20 +176,15 @@ SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree 
 SL_GLOBAL u32 host_leaf_if_known(const struct sl_each_host *h SL_NONNULL, u32 leaf,
 				 const struct sl_address_key *address SL_NONNULL)
 {
-	const struct sl_host_group *group;
 	struct sl_host_sets at;
-	u32 own, way;
+	u32 own, n;
 
 	if (!h || !address) /* as above */
 		return SL_ADDRESS_NO_LEAF;
 	own = *sl_at(h->group_of, leaf);
 	if (!own)
 		return leaf;
-	group = sl_at(h->group, own - 1);
-	host_sets(h, group, address, &at);
-	way = host_way(h, at.first, at.upper, at.lower);
-	if (way < SL_HOST_PLACE_WAYS)
-		return sl_at(h->place, at.first + way)->leaf;
-	way = host_way(h, at.second, at.upper, at.lower);
-	return way < SL_HOST_PLACE_WAYS ? sl_at(h->place, at.second + way)->leaf : SL_ADDRESS_NO_LEAF;
+	host_sets(h, own - 1, address, &at);
+	n = host_place(h, &at);
+	return n < SL_HOST_PLACES ? sl_at(h->place, n)->leaf : SL_ADDRESS_NO_LEAF;
 }

@@ -15,6 +15,7 @@
  */
 #pragma once
 #include "leaf_chain.h"
+#include "leaf_drops.h"
 #include "packet.h"
 #include "underway.h"
 
@@ -24,13 +25,7 @@
 /* The number of packets that the queue has had of a leaf. Other packets may come and go meanwhile. */
 SL_FN u64 leaf_had_pkts(const struct sl_leaf *leaf)
 {
-	u64 had = leaf->sent_pkts + leaf->pkts;
-	u32 reason;
-
-	SL_UNROLLED
-	for (reason = 0; reason < SL_DROPS; reason++)
-		had += leaf->dropped_pkts[reason];
-	return had;
+	return leaf->sent_pkts + leaf->pkts + leaf_dropped_pkts(leaf);
 }
 
 /* Whether a flow stands in the list of the longest flows of leaf n, which is the one of this size. */
@@ -49,7 +44,7 @@ SL_GLOBAL int leaf_flow_is_long(const struct sl_tree *t SL_NONNULL, u32 n, u32 h
 }
 
 /*
- * Which enum sl_leaf_early holds of a packet for leaf p->class, of which its flow and its segments matter: the packets that it is at the queue. *u is
+ * The enum sl_leaf_early of a packet for leaf p->class, of which its flow and its segments matter: the packets that it is at the queue. *u is
  * what this processor has under way to the leaf.
  */
 SL_FN u32 leaf_early(const struct sl_tree *t, struct sl_underway *u, const struct sl_packet *p, u64 now_ns)

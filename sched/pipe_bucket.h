@@ -4,7 +4,7 @@
 #include "world.h"
 #include "../abi/pipes.h"
 
-/* What so many bytes cost, in 1/64 ns. */
+/* The cost of so many bytes, in 1/64 ns. */
 SL_FN u64 pipe_cost(u64 bytes, u32 cost)
 {
 	return (bytes * cost + (1 << (SL_PIPE_COST_BITS - 7))) >> (SL_PIPE_COST_BITS - 6);
@@ -13,7 +13,7 @@ SL_FN u64 pipe_cost(u64 bytes, u32 cost)
 /* The bucket is open while tat_64ths is no later than this. */
 SL_FN u64 pipe_open_until(const struct sl_pipe *k, u64 now_ns)
 {
-	return (now_ns + ((u64)k->burst_ticks << SL_PIPE_TICK_BITS)) << 6;
+	return (now_ns + ((u64)k->burst_ticks << SL_WHEEL_TICK_BITS)) << 6;
 }
 
 SL_FN int pipe_open(const struct sl_pipe *k, u64 now_ns)
@@ -23,7 +23,7 @@ SL_FN int pipe_open(const struct sl_pipe *k, u64 now_ns)
 
 SL_FN u64 pipe_opens_ns(const struct sl_pipe *k)
 {
-	u64 full_ns = (k->tat_64ths + 63) >> 6, burst_ns = (u64)k->burst_ticks << SL_PIPE_TICK_BITS;
+	u64 full_ns = (k->tat_64ths + 63) >> 6, burst_ns = (u64)k->burst_ticks << SL_WHEEL_TICK_BITS;
 
 	return full_ns > burst_ns ? full_ns - burst_ns : 0;
 }

@@ -33,7 +33,7 @@ SL_FN u32 class_of_queue(u32 queue)
 	return sl_min(queue, SL_PIPE_BEST_EFFORT);
 }
 
-/* How much later the periods of pipe p begin than those of pipe 0. */
+/* The time by which periods of pipe p begin later than those of pipe 0. */
 SL_FN u64 period_offset_ns(u32 p, u32 period_bits)
 {
 	return ((u64)p << period_bits) / SL_PIPES;
@@ -55,7 +55,7 @@ SL_FN void credits_renew(struct sl_pipe *k, const struct sl_pipe_profile *profil
 		credit[c] = k->credit[c];
 	sl_for (c, SL_PIPE_PLACES) {
 		u32 whole = profile->credit[c] >> SL_PIPE_CREDIT_BITS, fraction = profile->credit[c] & SL_CREDIT_FRACTION;
-		/* What the periods before left of a byte. */
+		/* The fraction of a byte that the periods before have left. */
 		u32 carried = before * fraction & SL_CREDIT_FRACTION;
 		u32 bytes = whole * passed + ((carried + fraction * passed) >> SL_PIPE_CREDIT_BITS);
 		s32 now = sl_min(credit[c], 0) + (s32)bytes;

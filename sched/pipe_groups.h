@@ -6,7 +6,7 @@
  */
 #pragma once
 #include "pipe_bucket.h"
-#include "pipe_search.h"
+#include "pipe_slots.h"
 
 /* Of a dequeue call: words of bitmaps and, four times as much each, pipes that are looked at and do not send. */
 #define SL_PIPE_STEPS_MOST    128
@@ -30,22 +30,6 @@ SL_FN struct sl_pipe_queue *pipe_first_queue(struct sl_pipes *t, u32 p, u32 queu
 SL_FN struct sl_pipe_queue *pipe_last_queue(struct sl_pipes *t, u32 p, u32 queues)
 {
 	return sl_at(t->queue, p * SL_PIPE_QUEUES + sl_highest((*sl_at(t->ready, p) & queues) | 1));
-}
-
-/* The number of a queue's first slot. */
-SL_FN u32 queue_first(u64 chain)
-{
-	return (u32)chain & ((1u << SL_PIPE_INDEX_BITS) - 1);
-}
-
-SL_FN u32 queue_last(u64 chain)
-{
-	return (u32)(chain >> SL_PIPE_INDEX_BITS) & ((1u << SL_PIPE_INDEX_BITS) - 1);
-}
-
-SL_FN u32 queue_pkts(u64 chain)
-{
-	return (u32)(chain >> 2 * SL_PIPE_INDEX_BITS);
 }
 
 /* Adds pipes from number from up to number end to the group, until it is full. Where the search goes on; end: there are no more. */

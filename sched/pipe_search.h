@@ -7,7 +7,7 @@
  * ready in one of them. If some classes are held back, 64 pipes' queues are compared with the others' at once. So neither a pipe without
  * packets, nor one without tokens, nor one whose classes are all held back is looked at.
  *
- * What is said of a word may be out of date in one way: it names more than there is. A search that finds nothing there corrects it.
+ * The bits of a word in summary and any may be out of date in one way: they name more than there is. A search that finds nothing there corrects it.
  */
 #pragma once
 #include "pipe_wheel.h"

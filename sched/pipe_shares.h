@@ -32,7 +32,7 @@ SL_FN u32 shares_next(u64 *used, u32 ready)
 	return least & 3;
 }
 
-/* What a packet of so many bytes uses. */
+/* The use that a packet of so many bytes makes of its share. */
 SL_FN u64 share_of_packet(u32 bytes, u32 cost, u32 sent_pkts)
 {
 	u32 fraction = sent_pkts * SL_SHARE_GOLDEN & ((1u << SL_SHARE_FRACTION) - 1);

@@ -50,7 +50,7 @@ SL_FN void subport_reopen(struct sl_subport *sub, u64 now_ns)
 	}
 }
 
-/* When the bucket of the first class that is closed, among these queues, has tokens again; SL_PIPE_NEVER: none is. */
+/* The time at which the bucket of the first class that is closed, among these queues, has tokens again; SL_PIPE_NEVER: none is. */
 SL_FN u64 subport_reopens_ns(const struct sl_subport *sub, u32 queues)
 {
 	u64 first = SL_PIPE_NEVER;

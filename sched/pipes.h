@@ -15,9 +15,9 @@
  * of subports and pipes have token buckets, classes of pipes have limits by period (pipe_credits.h), queues have limits of packets and of
  * bytes, and CoDel (pipe_codel.h).
  *
- * A queue is a list of 8-byte slots. Bitmaps say which pipes may send (pipe_search.h). Pipes are served in groups that are fetched from memory
- * ahead of their turn (pipe_groups.h). A pipe whose bucket is empty waits in a timing wheel (pipe_wheel.h), one with classes whose credit
- * is used up in another. What a call does is bounded: in each wheel it ends the waiting of SL_PIPE_WAKES pipes, and it searches
+ * A queue is a list of 8-byte slots (pipe_slots.h). Bitmaps say which pipes may send (pipe_search.h). Pipes are served (pipe_turn.h) in groups that
+ * are fetched from memory ahead of their turn (pipe_groups.h). A pipe whose bucket is empty waits in a timing wheel (pipe_wheel.h), one with classes whose credit
+ * is used up in another. The work of a call is bounded: in each wheel it ends the waiting of SL_PIPE_WAKES pipes, and it searches
  * SL_PIPE_STEPS_MOST words, or looks at a quarter as many pipes that do not send; what is left is for the next call.
  *
  * Bounds: in any window of t seconds, port, subport and pipe send no more than rate * t + burst + one packet; a class of a subport
@@ -26,87 +26,17 @@
  * Cost: a packet touches the line of its queue, its slot and its neighbour's, and once in a turn the line of its pipe.
  */
 #pragma once
-#include "pipe_codel.h"
-#include "pipe_credits.h"
-#include "pipe_groups.h"
-#include "pipe_shares.h"
 #include "pipe_subport.h"
+#include "pipe_turn.h"
 
 /* Pipes whose waiting ends in one call, in each wheel. Each waits since a packet of it has left, and a call sends no more packets. */
 #define SL_PIPE_WAKES            SL_PIPE_BATCH
-/* Packets that a pipe sends before another one of its group goes on. */
-#define SL_PIPE_RUN              8
 #define SL_SUBPORT_QUANTUM_BYTES (32 * 1514)
 
 _Static_assert(SL_PIPES >= 4096 && SL_PIPES <= 32768 && !(SL_PIPES & (SL_PIPES - 1)),
 	       "whole words of the summary, and links of 16 bits");
 _Static_assert(sizeof(struct sl_pipe) == 64, "one cache line");
-_Static_assert(SL_PIPE_LEN_BITS + SL_PIPE_STAMP_BITS == 32, "sl_pipe_slot.packet");
 _Static_assert(SL_PIPE_GROUP <= 32, "bits of sl_pipe_group.live");
-
-#define SL_PIPE_LEN_MASK ((1u << SL_PIPE_LEN_BITS) - 1)
-
-/* What a dequeue call has been asked for, and how far it is. */
-struct sl_pipe_call {
-	struct sl_pipe_packet *out;
-	u32 got, wanted;
-	u32 allowed; /* queues that may send */
-	u32 queues; /* those of them that the subport lets send */
-	struct sl_pipe_allowance *allowance; /* or none */
-	u32 steps;
-	s64 left_bytes; /* of the subport's turn, and in the buckets of subport and port */
-	u64 now_ns;
-};
-
-SL_FN struct sl_subport *subport_of_pipe(struct sl_pipes *t, u32 p)
-{
-	return sl_at(t->subport, *sl_at(t->subport_of, p >> 6) - 1u);
-}
-
-SL_FN struct sl_pipe_profile *profile_of_pipe(struct sl_pipes *t, u32 p)
-{
-	return sl_at(t->profile, *sl_at(t->profile_of, p));
-}
-
-SL_FN u32 pipe_wire_bytes(const struct sl_pipes *t, u32 len_bytes)
-{
-	return sl_max(len_bytes + (u32)t->overhead_bytes, t->mpu_bytes);
-}
-
-SL_FN u32 slot_len_bytes(const struct sl_pipe_slot *s)
-{
-	return s->packet & SL_PIPE_LEN_MASK;
-}
-
-/* A slot that is free; SL_PIPE_NO_SLOT: there is none. */
-SL_FN u32 pipe_slot_take(struct sl_pipes *t)
-{
-	u32 slot = t->free;
-
-	if (sl_likely(t->free_count)) {
-		t->free = sl_at(t->slot, slot)->next;
-		t->free_count--;
-		return slot;
-	}
-	return t->fresh < t->slots ? t->fresh++ : SL_PIPE_NO_SLOT;
-}
-
-SL_FN void pipe_slot_give(struct sl_pipes *t, u32 slot, struct sl_pipe_slot *s)
-{
-	s->next = t->free;
-	t->free = slot;
-	t->free_count++;
-}
-
-/* Counts a packet of a queue as dropped for an enum sl_drop. */
-SL_FN void pipe_count_drop(struct sl_pipes *t, u32 queue, u32 reason)
-{
-	struct sl_subport *sub = subport_of_pipe(t, queue / SL_PIPE_QUEUES);
-
-	(*sl_at(t->dropped_pkts, queue / SL_PIPE_QUEUES))++;
-	if (*sl_at(t->subport_of, queue / SL_PIPE_QUEUES >> 6))
-		sl_at(sub->dropped_pkts, class_of_queue(queue & (SL_PIPE_QUEUES - 1)))[0][reason]++;
-}
 
 /*
  * Packets come, of which there are n: the first and those behind it that are for the same queue. Each gets its slot, or SL_PIPE_NO_SLOT and a bit
@@ -180,167 +110,6 @@ SL_FN u64 pipes_enqueue(struct sl_pipes *t, struct sl_pipe_packet *packet, u32 n
 		i += pipe_arrive(t, &packet[i], n - i, stamp, i, &refused);
 	t->pkts += n - (u32)__builtin_popcountll(refused);
 	return refused;
-}
-
-/* Takes the first packet out of a queue, which has some. Its slot. */
-SL_FN u32 pipe_queue_take(struct sl_pipes *t, struct sl_pipe_queue *q)
-{
-	u64 chain = q->chain;
-	u32 slot = queue_first(chain);
-	const struct sl_pipe_slot *s = sl_at(t->slot, slot);
-
-	q->chain = chain - slot + (s->next & ((1u << SL_PIPE_INDEX_BITS) - 1)) - (1ULL << 2 * SL_PIPE_INDEX_BITS);
-	q->backlog_bytes -= slot_len_bytes(s);
-	return slot;
-}
-
-/* A packet of a subport is gone. */
-SL_FN void subport_shrinks(struct sl_pipes *t, struct sl_subport *sub, u32 pkts)
-{
-	sub->pkts -= pkts;
-	t->pkts -= pkts;
-	if (!sub->pkts)
-		t->busy_subports &= ~SL_BIT((u32)(sub - t->subport));
-}
-
-/* Whether CoDel drops the packet of slot *s, which has left queue number q of pipe *k. It is to be asked of each packet of a queue with CoDel. */
-SL_FN int pipe_controls(struct sl_pipes *t, struct sl_pipe *k, const struct sl_pipe_profile *profile, u32 number, u32 q,
-			const struct sl_pipe_slot *s, u64 now_ns)
-{
-	u32 now = (u32)(now_ns >> SL_PIPE_STAMP_SHIFT),
-	    waited = (now - (s->packet >> SL_PIPE_LEN_BITS)) & ((1u << SL_PIPE_STAMP_BITS) - 1);
-	int watched = k->watched >> q & 1, drop;
-
-	if (sl_likely(waited < profile->codel_target && !watched))
-		return 0;
-	drop = pipe_codel_drops(sl_at(t->codel, number), profile->codel_target, profile->codel_interval, waited,
-				sl_at(t->queue, number)->backlog_bytes, now, &watched);
-	k->watched = (u16)((k->watched & ~(1u << q)) | (u32)watched << q);
-	return drop;
-}
-
-/* The packet of slot *s is dropped by CoDel. */
-SL_FN void pipe_drop_controlled(struct sl_pipes *t, struct sl_subport *sub, u32 number, u32 slot, struct sl_pipe_slot *s)
-{
-	s->next = t->dropped;
-	t->dropped = slot;
-	t->dropped_count++;
-	pipe_count_drop(t, number, SL_DROP_AQM);
-	subport_shrinks(t, sub, 1);
-}
-
-/* Pipe p sends what it may in a run. Whether its turn is not over. */
-SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call, u32 p)
-{
-	struct sl_pipe *k = sl_at(t->pipe, p);
-	const struct sl_pipe_profile *profile = profile_of_pipe(t, p);
-	u32 limited = profile->limited, codel = profile->codel, ready, m, run = SL_PIPE_RUN, closes = 0;
-	u64 now_64ths = call->now_ns << 6, tat = sl_max(k->tat_64ths, now_64ths), until = pipe_open_until(k, call->now_ns);
-	s32 left_bytes = k->left_bytes;
-
-	if (limited) {
-		credits_settle(t, p, k, profile, call->now_ns);
-		ready = *sl_at(t->ready, p);
-		/* Packets have come to a class that is closed. */
-		if (sl_unlikely(ready & k->closed)) {
-			k->shut |= (u16)(ready & k->closed);
-			ready &= ~(u32)k->closed;
-			*sl_at(t->ready, p) = (u16)ready;
-			credits_wait(t, p, k, profile, call->now_ns);
-		}
-	} else {
-		ready = *sl_at(t->ready, p);
-	}
-	m = ready & call->queues;
-	if (sl_unlikely(!m)) {
-		call->steps += SL_PIPE_STEPS_VAIN;
-		pipe_turn_ends(t, p, k);
-		return 0;
-	}
-	do {
-		u32 q = sl_lowest(m), class = class_of_queue(q), number = p * SL_PIPE_QUEUES + q, slot, wire;
-		struct sl_pipe_queue *queue = sl_at(t->queue, number);
-		struct sl_pipe_packet *out;
-		struct sl_pipe_slot *s;
-		u64 used = 0;
-
-		if (q >= SL_PIPE_BEST_EFFORT && m & (m - 1)) {
-			used = k->share_used;
-			q = SL_PIPE_BEST_EFFORT + shares_next(&used, m >> SL_PIPE_BEST_EFFORT);
-			number = p * SL_PIPE_QUEUES + q;
-			queue = sl_at(t->queue, number);
-		}
-		slot = pipe_queue_take(t, queue);
-		s = sl_at(t->slot, slot);
-		/* The next one will be needed soon. */
-		sl_fetch(sl_at(t->slot, queue_pkts(queue->chain) ? s->next : slot));
-		ready &= ~((u32)!queue_pkts(queue->chain) << q);
-		/* And the first one of the queue that is served after this one. */
-		if (ready & call->queues & ~(1u << q))
-			sl_fetch(sl_at(t->slot, queue_first(pipe_first_queue(t, p, ready & call->queues & ~(1u << q))->chain)));
-		m = ready & call->queues;
-		if (codel >> q & 1 && sl_unlikely(pipe_controls(t, k, profile, number, q, s, call->now_ns))) {
-			/* More than a frame is behind it. */
-			pipe_drop_controlled(t, sub, number, slot, s);
-			call->steps += SL_PIPE_STEPS_VAIN;
-			continue;
-		}
-		wire = pipe_wire_bytes(t, slot_len_bytes(s));
-		out = &call->out[call->got++];
-		out->queue = number;
-		out->slot = slot;
-		out->len_bytes = slot_len_bytes(s);
-		queue->sent_bytes += slot_len_bytes(s);
-		*sl_at(sub->sent_bytes, class) += slot_len_bytes(s);
-		(*sl_at(sub->sent_pkts, class))++;
-		k->sent_pkts++;
-		pipe_slot_give(t, slot, s);
-		tat += pipe_cost(wire, k->cost);
-		left_bytes -= (s32)wire;
-		call->left_bytes -= wire;
-		if (q >= SL_PIPE_BEST_EFFORT) {
-			u32 lane = q & 3;
-
-			k->share_used = used + ((u64)share_of_packet(wire, profile->share_cost[lane], k->sent_pkts) << 16 * lane);
-		}
-		if (limited >> class & 1) {
-			s16 *credit = &k->credit[class];
-
-			*credit = (s16)(*credit - (s32)wire);
-			if (sl_unlikely(*credit <= 0)) {
-				closes |= class_queues(class);
-				k->closed |= (u16)class_queues(class);
-				k->shut |= (u16)(ready & class_queues(class));
-				ready &= ~class_queues(class);
-			}
-		}
-		if (sl_unlikely(sub->limited >> q & 1)) {
-			s32 *ahead = sl_at(sub->class_left, class);
-
-			*ahead -= (s32)wire;
-			if (sl_unlikely(*ahead <= 0) && !subport_class_refill(sub, class, call->now_ns)) {
-				sub->closed |= (u16)class_queues(class);
-				call->queues &= ~class_queues(class);
-			}
-		}
-		if (call->allowance && !--*sl_at(call->allowance->pkts, class)) {
-			call->allowed &= ~class_queues(class);
-			call->queues &= ~class_queues(class);
-		}
-		m = ready & call->queues;
-	} while (m && tat <= until && left_bytes > 0 && call->got < call->wanted && call->left_bytes > 0 && --run);
-	*sl_at(t->ready, p) = (u16)ready;
-	k->tat_64ths = tat;
-	k->left_bytes = (s16)left_bytes;
-	if (sl_unlikely(closes & k->shut))
-		credits_wait(t, p, k, profile, call->now_ns);
-	if (m && tat <= until && left_bytes > 0)
-		return 1;
-	if (tat > until && ready)
-		pipe_wait(t, p, k, call->now_ns);
-	else
-		pipe_turn_ends(t, p, k);
-	return 0;
 }
 
 /* Pipes have waited long enough. */

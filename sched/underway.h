@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a hook that drops early knows of its own processor's packets: those that it has let through, and that the queue has not had yet. They count
+ * Packets of its own processor that a hook which drops early has let through, and that the queue has not had yet. They count
  * as queued until the queue has had a packet: else a whole batch would pass because one packet has left.
  */
 #pragma once

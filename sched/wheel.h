@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Timing wheel of nodes that wait for tokens (Varghese and Lauck, SOSP 1987): a bucket for each 16 us, and a bit for each bucket that is not
- * empty. A bucket is a doubly linked list, so that a node whose limits change can be taken out. A node that waits longer than the wheel is
- * long (67 ms) is looked at earlier, and waits again. Cost: O(1) to add, to take and to remove.
+ * Nodes that wait for tokens, in the buckets of a timing wheel (wheel_buckets.h). A bucket is a doubly linked list, so that a node whose limits
+ * change can be taken out. A node that waits longer than the wheel is long (67 ms) is looked at earlier, and waits again. Cost: O(1) to add, to
+ * take and to remove.
  */
 #pragma once
-#include "world.h"
+#include "wheel_buckets.h"
 #include "../abi/hierarchy.h"
 
 /* Tests count the nodes that a call visits. */
@@ -23,21 +23,13 @@ SL_FN struct sl_node *node_at(struct sl_tree *t, u32 n)
 SL_FN void wheel_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, u64 opens_ns, u64 now_ns)
 {
 	struct sl_wheel *w = sl_at(t->wheel, turn);
-	u64 tick = (opens_ns + (1U << SL_WHEEL_TICK_BITS) - 1) >> SL_WHEEL_TICK_BITS;
-	u32 b, first;
+	u32 b = wheel_bucket(w, opens_ns, now_ns), first = *sl_at(w->first, b);
 
-	if (!w->words)
-		w->tick = sl_max(w->tick, now_ns >> SL_WHEEL_TICK_BITS);
-	tick = sl_min(sl_max(tick, w->tick), w->tick + SL_WHEEL_BUCKETS - 1);
-	b = (u32)tick & (SL_WHEEL_BUCKETS - 1);
-	first = *sl_at(w->first, b);
 	*sl_at(k->wheel_next, turn) = (u16)first;
 	*sl_at(k->wheel_before, turn) = (u16)(SL_WHEEL_HEAD + b);
 	if (first)
 		*sl_at(node_at(t, SL_NO_NODE - first)->wheel_before, turn) = (u16)n;
-	*sl_at(w->first, b) = (u16)(SL_NO_NODE - n);
-	*sl_at(w->used, b >> 6) |= SL_BIT(b);
-	w->words |= SL_BIT(b >> 6);
+	wheel_begin(w, b, SL_NO_NODE - n);
 	k->state |= (u8)(SL_NODE_WAITS << turn);
 }
 
@@ -56,31 +48,7 @@ SL_FN void wheel_remove(struct sl_tree *t, u32 turn, struct sl_node *k)
 		*sl_at(node_at(t, before)->wheel_next, turn) = (u16)next;
 		return;
 	}
-	*sl_at(w->first, b) = (u16)next;
-	if (next)
-		return;
-	*sl_at(w->used, b >> 6) &= ~SL_BIT(b);
-	if (!*sl_at(w->used, b >> 6))
-		w->words &= ~SL_BIT(b >> 6);
-}
-
-/* The first bucket that is not empty, as a distance from the one of tick; SL_WHEEL_BUCKETS: there is none. */
-SL_FN u32 wheel_ahead(struct sl_wheel *w)
-{
-	u32 from = (u32)w->tick & (SL_WHEEL_BUCKETS - 1), word = from >> 6;
-	u64 bits = *sl_at(w->used, word) & (~0ULL << (from & 63)), later;
-
-	if (!w->words)
-		return SL_WHEEL_BUCKETS;
-	if (!bits) {
-		/* Once round: buckets of the same word below tick come last. */
-		later = word == 63 ? 0 : w->words & (~0ULL << (word + 1));
-		word = sl_lowest(later ? later : w->words);
-		bits = *sl_at(w->used, word);
-		if (!bits)
-			return SL_WHEEL_BUCKETS;
-	}
-	return ((word << 6) + sl_lowest(bits) - from) & (SL_WHEEL_BUCKETS - 1);
+	wheel_first_gone(w, b, next);
 }
 
 /* A node whose time has come, which waits no longer; SL_NO_NODE: there is none. */

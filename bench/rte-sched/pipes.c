@@ -13,7 +13,7 @@
 struct state {
 	struct sl_pipe_packet left[BATCH]; /* packets that have left */
 	u32 n, len;
-	/* What is written of a packet and read again, as of an mbuf. */
+	/* A line for each packet, written and read once, as of an mbuf. */
 	struct header {
 		u32 queue, len;
 		u32 rest[30];
@@ -70,7 +70,7 @@ static void *open_port(const struct work *w, size_t *bytes)
 	}
 	if (w->pipe_rate) {
 		pipe.cost = cost_of(w->pipe_rate, SL_PIPE_COST_BITS);
-		pipe.burst_ticks = (u32)(w->pipe_burst / w->pipe_rate * NS / (1 << SL_PIPE_TICK_BITS)) + 1;
+		pipe.burst_ticks = (u32)(w->pipe_burst / w->pipe_rate * NS / (1 << SL_WHEEL_TICK_BITS)) + 1;
 		pipe.burst_ticks = sl_max(pipe.burst_ticks, 2);
 	}
 	for (i = 0; i < w->pipes; i++)

@@ -38,3 +38,13 @@ static __always_inline u32 sl_flow_hash(const struct sl_flow_key *flow)
 		return sl_ipv4_flow_hash((u32)(key[1] >> 32), (u32)(key[3] >> 32), key[4]);
 	return sl_keyed_hash(key, SL_HASH_WORDS);
 }
+
+/* Sets the addresses of a plain packet, as four words each in network order. The hash of its flow when it departs. */
+static __always_inline u32 sl_plain_addresses(const struct sl_front *f, u32 *src, u32 *dst)
+{
+	src[0] = src[1] = dst[0] = dst[1] = 0;
+	src[2] = dst[2] = SL_MAPPED;
+	src[3] = (u32)(f->addresses >> 32);
+	dst[3] = (u32)f->rest;
+	return sl_ipv4_flow_hash(src[3], dst[3], sl_plain_flow_last(f, SL_EGRESS));
+}

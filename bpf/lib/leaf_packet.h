@@ -26,11 +26,7 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	if (!sl_read_plain(&f, skb))
 		return 0;
 	f.addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
-	e->src[0] = e->src[1] = e->dst[0] = e->dst[1] = 0;
-	e->src[2] = e->dst[2] = SL_MAPPED;
-	e->src[3] = (u32)(f.addresses >> 32);
-	e->dst[3] = (u32)f.rest;
-	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3], sl_plain_flow_last(&f, SL_EGRESS));
+	e->flow_hash = sl_plain_addresses(&f, e->src, e->dst);
 	e->ecn = sl_front_ecn(&f);
 	e->vlan = 0;
 	return 1;

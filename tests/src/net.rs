@@ -3,6 +3,7 @@
 use crate::command::{Output, await_that, run, words};
 use sluice_testbed::{Namespace, veth};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -95,6 +96,20 @@ impl Ns {
 
     pub fn ifindex(&self, name: &str) -> u32 {
         self.inside(|| nix::net::if_::if_nametoindex(name).unwrap_or_else(|error| panic!("{name}: {error}")))
+    }
+
+    /// The directory of the pins of an interface.
+    pub fn pins(&self, interface: &str) -> PathBuf {
+        PathBuf::from(format!("/sys/fs/bpf/sluice/{interface}@{}", self.inode))
+    }
+
+    /// The programs that are loaded for an interface, by name.
+    pub fn programs(&self, interface: &str) -> Vec<String> {
+        let pins = fs::read_dir(self.pins(interface)).expect("pins").flatten();
+        let mut names: Vec<String> = pins.map(|pin| pin.file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|name| name.starts_with("sl_"));
+        names.sort();
+        names
     }
 
     /// Statistics of the qdiscs on an interface, as tc has them.

@@ -242,7 +242,7 @@ pub enum Verdict {
     },
 }
 
-/// What a hook on arrivals at another interface does with a packet for a leaf.
+/// The verdict of a hook on arrivals at another interface on a packet for a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Early {
     /// It lets the packet through.
@@ -356,7 +356,7 @@ impl Tree {
         u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
     }
 
-    /// What a hook on arrivals does with a packet, whose class is a leaf. If it passes, it counts as under way until the queue has it.
+    /// The verdict of a hook on arrivals on a packet, whose class is a leaf. A packet that passes counts as under way until the queue has it.
     pub fn early(&self, underway: &mut Underway, packet: &Packet, now_ns: u64) -> Early {
         // SAFETY: all three are whole; the core masks the leaf, and changes the second alone.
         match unsafe { (self.core.early)(&*self.state, &mut underway.0, packet, now_ns) } {

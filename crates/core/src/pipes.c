@@ -60,7 +60,7 @@ static u64 core_wake_ns(struct sl_pipes *t, u32 classes, u64 now_ns)
 	return pipes_wake_ns(t, classes, now_ns);
 }
 
-/* Which of 64 elements have a bit in common with queues: as this processor finds it, and plainly. */
+/* Those of 64 elements that have a bit in common with queues: by the instructions of this processor, and plainly. */
 static u64 core_in_common(const u16 *element, u32 queues)
 {
 	return pipes_in_common(element, queues);

@@ -61,7 +61,7 @@ impl PipesCore {
         unsafe { (self.steps)() }
     }
 
-    /// Which of 64 elements have a bit in common with `queues`: as this processor finds it, and as the plain way does.
+    /// Those of 64 elements that have a bit in common with `queues`: by the instructions of this processor, and by the plain way.
     pub fn in_common(&self, elements: &[u16; 64], queues: u32) -> (u64, u64) {
         // SAFETY: both read 64 elements.
         unsafe { ((self.in_common)(elements.as_ptr(), queues), (self.in_common_plainly)(elements.as_ptr(), queues)) }
@@ -130,11 +130,11 @@ pub struct Codel {
     pub classes: u32,
     /// The wait that is no cause for action, ns; in units of 65 us.
     pub target_ns: u64,
-    /// How long the wait must be longer, ns; in units of 65 us.
+    /// The time for which the wait must be longer, ns; in units of 65 us.
     pub interval_ns: u64,
 }
 
-/// What many pipes have in common.
+/// Limits, weights and CoDel that pipes have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
     /// The packets that each queue holds.
@@ -220,7 +220,7 @@ impl Pipe {
         abi::sl_pipe_conf {
             profile: self.profile,
             cost: self.bits_per_second.map_or(0, cost),
-            burst_ticks: (self.burst_ns >> abi::SL_PIPE_TICK_BITS).clamp(2, 0xffff) as u32,
+            burst_ticks: (self.burst_ns >> abi::SL_WHEEL_TICK_BITS).clamp(2, 0xffff) as u32,
         }
     }
 }

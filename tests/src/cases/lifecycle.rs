@@ -52,6 +52,8 @@ fn round_trip(lab: &Lab) {
         let qdiscs = pair.a.qdiscs("a0");
         assert_eq!(qdiscs.iter().filter(|one| one.kind == "pfifo").count(), 3, "{qdiscs:?}");
     }
+    let htb = ["sl_htb_egress", "sl_htb_ingress", "sl_ingress", "sl_split"];
+    assert_eq!(pair.a.programs("a0"), if lab.engine == Engine::Tc { &htb[..] } else { &htb[2..] });
     passes(&pair);
     let status = lab.status(&pair.a, "a0");
     for class in [0, 1, 2] {
@@ -122,6 +124,8 @@ fn link_down_and_up(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "5mbit"]);
+    let programs = pair.a.programs("a0");
+    assert!(!programs.contains(&"sl_htb_ingress".to_owned()), "arrivals are not queued: {programs:?}");
     // Overload, so that packets are queued whenever the link goes down.
     let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(2), &[1000], 20_000_000)]);
     for _ in 0..5 {

@@ -49,7 +49,7 @@ fn pins_are_roots(lab: &Lab) {
     let pair = lab.pair();
     let program = fs::canonicalize(binary()).expect("SLUICE_BIN names the program").display().to_string();
     let policy = lab.policy(&three());
-    let pins = format!("/sys/fs/bpf/sluice/a0@{}", pair.a.inode);
+    let pins = pair.a.pins("a0").display().to_string();
     // Mounts and processes of its own, so that the first process in it has its mounts.
     let inside = |script: &str| {
         let whole = format!("set -e; umount -l /sys/fs/bpf; {script}");

@@ -435,6 +435,8 @@ fn ten_thousand(lab: &Lab) {
         eprintln!("    {what}: {:.3} s", (now_ns() - from) as f64 / 1e9);
     };
     seconds("up", &["up", "lan0", "--policy", &first, "--engine", "qdisc"]);
+    let programs = net.router.programs("lan0");
+    assert!(!programs.contains(&"sl_split".to_owned()), "nothing splits, and nothing has a class: {programs:?}");
     let streams = download(&net, &[("a", 10), ("d", 10)]);
     std::thread::sleep(Duration::from_millis(200));
     seconds("the first one", &["subscriber", "set", "s76", "--plan", "work", "--quiet"]);

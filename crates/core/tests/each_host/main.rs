@@ -267,10 +267,10 @@ mutants! {
     each_address_of_ipv6_is_a_host breaks OWN: "at->lower &= group->lower_mask;" => "";
     all_hosts_are_in_one_set breaks OWN: "& group->sets_mask" => "& 0";
     the_second_set_is_not_looked_at breaks OWN:
-        "way < SL_HOST_PLACE_WAYS)\n\t\treturn host_stays(sl_at(h->place, at.second" =>
-        "0)\n\t\treturn host_stays(sl_at(h->place, at.second";
-    a_hook_finds_the_leaf_that_hosts_share breaks LOOK: "return sl_at(h->place, at.first + way)->leaf;" => "return leaf;";
-    a_hook_looks_at_one_set breaks LOOK: "? sl_at(h->place, at.second + way)->leaf" => "? SL_ADDRESS_NO_LEAF";
+        "? at->second + way : SL_HOST_PLACES" => "? SL_HOST_PLACES : SL_HOST_PLACES";
+    a_hook_finds_the_leaf_that_hosts_share breaks LOOK: "? sl_at(h->place, n)->leaf" => "? leaf";
+    a_hook_looks_at_one_set breaks LOOK:
+        "? sl_at(h->place, n)->leaf" => "? n >= at.first && n < at.first + SL_HOST_PLACE_WAYS ? sl_at(h->place, n)->leaf : SL_ADDRESS_NO_LEAF";
     the_fuller_set_is_chosen breaks CROWD:
         "other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS" =>
         "other_room != SL_NO_ROOM && other_room / SL_HOST_PLACE_WAYS > room / SL_HOST_PLACE_WAYS";

@@ -25,7 +25,7 @@ const BATCH: usize = 150;
 /// A flow that sends nothing.
 const SILENT: u32 = 0x5a5a_5a5a;
 
-/// What a hook does with a packet of this flow now, with nothing under way.
+/// The verdict of a hook on a packet of this flow now, with nothing under way.
 fn asked(world: &World, leaf: u32, hash: u32) -> Early {
     let packet = Flow { hash, ..Flow::default() }.packet(leaf, 100);
     world.tree.early(&mut Underway::default(), &packet, world.now_ns)

@@ -1,23 +1,9 @@
 //! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
 
-use crate::{
-    Law, all_laws,
-    builds::{self, Edit},
-};
+use crate::suite::{self, mutants};
 
-/// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and what takes its
-/// place.
-macro_rules! mutants {
-    ($($name:ident breaks $law:literal: $header:literal, $line:literal => $instead:literal;)*) => {
-        /// The laws that they break.
-        const BROKEN: &[&str] = &[$($law),*];
-
-        $(#[test]
-        fn $name() {
-            breaks(Edit { header: $header, line: $line, instead: $instead }, $law);
-        })*
-    };
-}
+/// Cases in which a law must find a counterexample to a mutant.
+pub(crate) const CASES: u32 = 200;
 
 mutants! {
     // Queues and counters.
@@ -117,7 +103,7 @@ mutants! {
         "return f->queue.size >= size;" => "return 1;";
     new_flows_of_a_leaf_are_dropped_early breaks "early::light_flows_pass":
         "early_leaf.h",
-        "\treturn 0;\n}\n\n/*\n * Which enum" => "\treturn 1;\n}\n\n/*\n * Which enum";
+        "\treturn 0;\n}\n\n/*\n * The enum" => "\treturn 1;\n}\n\n/*\n * The enum";
     a_leaf_that_is_half_full_drops_early breaks "early::light_flows_pass":
         "underway.h",
         "#define SL_EARLY_PART 8u" => "#define SL_EARLY_PART 2u";
@@ -222,14 +208,14 @@ mutants! {
 
     // Waiting.
     a_node_waits_a_bucket_longer breaks "work::never_waits_in_vain":
-        "wheel.h",
+        "wheel_buckets.h",
         "u64 tick = (opens_ns + (1U << SL_WHEEL_TICK_BITS) - 1) >> SL_WHEEL_TICK_BITS;" =>
         "u64 tick = (opens_ns + (2U << SL_WHEEL_TICK_BITS)) >> SL_WHEEL_TICK_BITS;";
     a_node_waits_until_its_bucket_is_full breaks "work::never_waits_in_vain":
         "tree_nodes.h",
         "return full_ns > b->burst_ns ? full_ns - b->burst_ns : 0;" => "return full_ns;";
     buckets_below_the_hand_are_not_found breaks "work::never_waits_in_vain":
-        "wheel.h",
+        "wheel_buckets.h",
         "word = sl_lowest(later ? later : w->words);" => "if (!later)\n\t\t\treturn SL_WHEEL_BUCKETS;\n\t\tword = sl_lowest(later);";
 
     // Cost.
@@ -264,26 +250,12 @@ mutants! {
         "if (inner_at(t, n)->below || (n < SL_FIRST_INNER && leaf_at(t, n)->pkts))" => "if (n < SL_FIRST_INNER && leaf_at(t, n)->pkts)";
 }
 
-fn law(name: &str) -> &'static Law {
-    let mut found = all_laws().filter(|law| law.name.ends_with(&format!("::{name}")));
-    found.next().unwrap_or_else(|| panic!("no law is called {name}"))
-}
-
-fn breaks(edit: Edit, name: &str) {
-    let why = law(name).refute(builds::build(&[edit]), 200);
-    println!("{name}: {}", why.expect("the law holds for the mutant"));
-}
-
 #[test]
 fn the_core_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| law.refute(builds::unchanged(), 15).map(|why| format!("{}: {why}\n", law.name));
-    let broken: String = all_laws().filter_map(broken).collect();
-    assert!(broken.is_empty(), "{broken}");
+    suite::holds_unchanged(15);
 }
 
 #[test]
 fn each_law_is_broken_by_a_mutant() {
-    for law in all_laws() {
-        assert!(BROKEN.iter().any(|name| law.name.ends_with(&format!("::{name}"))), "{}", law.name);
-    }
+    suite::are_all_broken(BROKEN.iter());
 }

@@ -67,7 +67,7 @@ pub struct Case {
     pub slots: u32,
     /// Bytes that the link below adds to each packet.
     pub overhead: u32,
-    /// What happens, so many ns after the step before.
+    /// The event, so many ns after the step before.
     pub steps: Vec<(u64, Step)>,
     pub seed: u32,
 }
@@ -79,7 +79,7 @@ impl Case {
     }
 }
 
-/// What a kind of cases has.
+/// The properties of a kind of cases.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traces {
     ceilings: bool,

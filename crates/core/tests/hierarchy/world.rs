@@ -58,12 +58,12 @@ pub struct World {
     /// The leaf and the flow of each slot that is taken.
     taken: HashMap<u32, (u32, u32)>,
     one_flow: Vec<bool>,
-    /// What a hook would have done with the packet that has come last, before it came.
+    /// The verdict that a hook would have had on the packet that has come last, before it came.
     pub early: Early,
     random: u32,
 }
 
-/// What a law says of an event.
+/// The findings of a law on an event.
 pub type Observer<'a> = dyn FnMut(&World, &Event) -> TestCaseResult + 'a;
 
 impl World {

@@ -28,6 +28,7 @@ mod priority_queue;
 mod room;
 mod round_robin;
 mod strict_priority;
+mod suite;
 mod traces;
 mod weighted_fair_queuing;
 mod work;
@@ -39,20 +40,8 @@ use sluice_core::Core;
 /// A property that must hold of every case.
 pub(crate) type Law = law::Law<Core, Case>;
 
-/// A test for each of these laws: functions of a core and a case, and the traffic that they are about. `LAWS` lists them.
-macro_rules! laws {
-    ($($name:ident: $cases:expr;)*) => {
-        pub(crate) const LAWS: &[$crate::Law] = &[$($crate::Law {
-            name: concat!(module_path!(), "::", stringify!($name)),
-            cases: || $cases.cases(),
-            holds: $name,
-        }),*];
-
-        $crate::holds! { $($name)* }
-    };
-}
 pub(crate) use holds::holds;
-pub(crate) use laws;
+pub(crate) use suite::laws;
 
 /// The laws of all modules.
 fn all_laws() -> impl Iterator<Item = &'static Law> {

@@ -1,23 +1,9 @@
 //! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
 
-use crate::{
-    Law, all_laws,
-    builds::{self, Edit},
-};
+use crate::suite::{self, mutants};
 
-/// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and
-/// what takes its place.
-macro_rules! mutants {
-    ($($name:ident breaks $law:literal: $($header:literal, $line:literal => $instead:literal),+;)*) => {
-        /// The laws that they break.
-        pub(super) const BROKEN: &[&str] = &[$($law),*];
-
-        $(#[test]
-        fn $name() {
-            $crate::mutants::breaks(&[$($crate::builds::Edit { header: $header, line: $line, instead: $instead }),+], $law);
-        })*
-    };
-}
+/// Cases in which a law must find a counterexample to a mutant.
+pub(crate) const CASES: u32 = 400;
 
 mod flows;
 
@@ -393,27 +379,12 @@ mutants! {
         "- (q->wire_bytes * s->link.cost >> 20)" => "";
 }
 
-fn law(name: &str) -> &'static Law {
-    let mut found = all_laws().filter(|law| law.name.ends_with(&format!("::{name}")));
-    found.next().unwrap_or_else(|| panic!("no law is called {name}"))
-}
-
-fn breaks(edits: &[Edit], name: &str) {
-    let why = law(name).refute(builds::build(edits), 400);
-    println!("{name}: {}", why.expect("the law holds for the mutant"));
-}
-
 #[test]
 fn the_core_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| law.refute(builds::unchanged(), 40).map(|why| format!("{}: {why}\n", law.name));
-    let broken: String = all_laws().filter_map(broken).collect();
-    assert!(broken.is_empty(), "{broken}");
+    suite::holds_unchanged(40);
 }
 
 #[test]
 fn each_law_is_broken_by_a_mutant() {
-    for law in all_laws() {
-        let broken = BROKEN.iter().chain(flows::BROKEN).any(|name| law.name.ends_with(&format!("::{name}")));
-        assert!(broken, "{}", law.name);
-    }
+    suite::are_all_broken(BROKEN.iter().chain(flows::BROKEN));
 }

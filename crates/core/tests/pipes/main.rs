@@ -18,6 +18,8 @@ mod priority;
 mod rates;
 mod sharing;
 mod steps;
+#[path = "../laws/suite.rs"]
+mod suite;
 mod traces;
 mod work;
 mod world;
@@ -28,20 +30,8 @@ use traces::Case;
 /// A property that must hold of every case.
 pub(crate) type Law = law::Law<PipesCore, Case>;
 
-/// A test for each of these laws: functions of a core and a case, and the cases that they are about. `LAWS` lists them.
-macro_rules! laws {
-    ($($name:ident: $cases:expr;)*) => {
-        pub(crate) const LAWS: &[$crate::Law] = &[$($crate::Law {
-            name: concat!(module_path!(), "::", stringify!($name)),
-            cases: || $cases.cases(),
-            holds: $name,
-        }),*];
-
-        $crate::holds! { $($name)* }
-    };
-}
 pub(crate) use holds::holds;
-pub(crate) use laws;
+pub(crate) use suite::laws;
 
 /// The laws of all modules.
 fn all_laws() -> impl Iterator<Item = &'static Law> {

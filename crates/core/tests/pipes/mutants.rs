@@ -1,28 +1,14 @@
 //! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
 
-use crate::{
-    Law, all_laws,
-    builds::{self, Edit},
-};
+use crate::suite::{self, mutants};
 
-/// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and what takes its
-/// place.
-macro_rules! mutants {
-    ($($name:ident breaks $law:literal: $header:literal, $line:literal => $instead:literal;)*) => {
-        /// The laws that they break.
-        const BROKEN: &[&str] = &[$($law),*];
-
-        $(#[test]
-        fn $name() {
-            breaks(Edit { header: $header, line: $line, instead: $instead }, $law);
-        })*
-    };
-}
+/// Cases in which a law must find a counterexample to a mutant.
+pub(crate) const CASES: u32 = 150;
 
 mutants! {
     // Queues and counters.
     a_slot_is_given_twice breaks "conservation::nothing_is_lost":
-        "pipes.h",
+        "pipe_slots.h",
         "t->free = sl_at(t->slot, slot)->next;" => ";";
     the_last_slot_is_not_linked breaks "conservation::nothing_is_lost":
         "pipes.h",
@@ -49,24 +35,24 @@ mutants! {
         "pipes.h",
         "else if (sl_unlikely(backlog_bytes >= limit_bytes))" => "else if (0)";
     there_is_one_slot_more breaks "conservation::queues_refuse_what_is_beyond_their_limits":
-        "pipes.h",
+        "pipe_slots.h",
         "t->fresh < t->slots" => "t->fresh <= t->slots";
     drops_of_a_pipe_are_not_counted breaks "conservation::counters_are_true":
-        "pipes.h",
+        "pipe_slots.h",
         "(*sl_at(t->dropped_pkts, queue / SL_PIPE_QUEUES))++;" => ";";
     sent_bytes_are_those_of_the_wire breaks "conservation::counters_are_true":
-        "pipes.h",
+        "pipe_turn.h",
         "queue->sent_bytes += slot_len_bytes(s);" => "queue->sent_bytes += wire;";
 
     // Priority and classes that are held back.
     the_last_class_goes_first breaks "priority::no_class_overtakes":
-        "pipes.h",
+        "pipe_turn.h",
         "u32 q = sl_lowest(m), class" => "u32 q = sl_highest(m), class";
     the_mask_is_ignored breaks "priority::held_classes_do_not_send":
-        "pipes.h",
+        "pipe_turn.h",
         "m = ready & call->queues;\n\tif (sl_unlikely(!m))" => "m = ready;\n\tif (sl_unlikely(!m))";
     the_allowance_is_not_counted breaks "priority::held_classes_do_not_send":
-        "pipes.h",
+        "pipe_turn.h",
         "call->allowed &= ~class_queues(class);\n\t\t\tcall->queues &= ~class_queues(class);" => "call->allowed &= ~0u;";
     a_vector_leaves_out_an_element breaks "priority::vectors_find_what_the_plain_way_finds":
         "pipe_search.h",
@@ -80,19 +66,19 @@ mutants! {
         "pipes.h",
         "bucket_charge(&sub->bucket, (u32)sent, call->now_ns);" => ";";
     a_turn_does_not_end_with_the_bucket breaks "rates::nothing_exceeds_its_rate":
-        "pipes.h",
+        "pipe_turn.h",
         "&& call->left_bytes > 0 && --run" => "&& --run";
     a_pipe_sends_without_tokens breaks "rates::nothing_exceeds_its_rate":
-        "pipes.h",
+        "pipe_turn.h",
         "while (m && tat <= until &&" => "while (m &&";
     idle_time_is_saved_up breaks "rates::nothing_exceeds_its_rate":
-        "pipes.h",
+        "pipe_turn.h",
         "tat = sl_max(k->tat_64ths, now_64ths)" => "tat = k->tat_64ths + 0 * now_64ths";
     debts_are_forgotten_by_a_new_rate breaks "rates::nothing_exceeds_its_rate":
         "pipe_bucket.h",
         "k->tat_64ths = full + pipe_cost(bytes, cost);" => "k->tat_64ths = full;";
     frames_are_not_counted_as_the_link_does breaks "rates::nothing_exceeds_its_rate":
-        "pipes.h",
+        "pipe_slots.h",
         "return sl_max(len_bytes + (u32)t->overhead_bytes, t->mpu_bytes);" => "return sl_max(len_bytes, t->mpu_bytes);";
     credit_is_saved_up breaks "rates::no_class_exceeds_its_limit":
         "pipe_credits.h",
@@ -101,13 +87,13 @@ mutants! {
         "pipe_credits.h",
         "sl_min(credit[c], 0) + (s32)bytes;" => "(s32)bytes;";
     a_class_without_credit_goes_on breaks "rates::no_class_exceeds_its_limit":
-        "pipes.h",
+        "pipe_turn.h",
         "ready &= ~class_queues(class);\n\t\t\t}" => "ready &= ~0u;\n\t\t\t}";
     classes_of_a_subport_are_not_charged breaks "rates::classes_of_subports_reach_their_limit":
         "pipe_subport.h",
         "bucket_charge(b, (u32)room, now_ns);" => ";";
     a_pipe_costs_a_hundredth_more breaks "rates::pipes_reach_their_rate":
-        "pipes.h",
+        "pipe_turn.h",
         "tat += pipe_cost(wire, k->cost);" => "tat += pipe_cost(wire, k->cost) * 101 / 100;";
     fractions_of_a_byte_are_lost breaks "rates::classes_reach_their_limit":
         "pipe_credits.h",
@@ -115,12 +101,12 @@ mutants! {
 
     // Waiting.
     a_pipe_waits_a_bucket_longer breaks "work::never_idles":
-        "pipe_wheel.h",
-        "u64 tick = (opens_ns + (1U << SL_PIPE_TICK_BITS) - 1) >> SL_PIPE_TICK_BITS;" =>
-        "u64 tick = (opens_ns + (3U << SL_PIPE_TICK_BITS)) >> SL_PIPE_TICK_BITS;";
+        "wheel_buckets.h",
+        "u64 tick = (opens_ns + (1U << SL_WHEEL_TICK_BITS) - 1) >> SL_WHEEL_TICK_BITS;" =>
+        "u64 tick = (opens_ns + (3U << SL_WHEEL_TICK_BITS)) >> SL_WHEEL_TICK_BITS;";
     buckets_below_the_hand_are_not_found breaks "work::never_idles":
-        "pipe_wheel.h",
-        "word = sl_lowest(later ? later : w->words);" => "if (!later)\n\t\t\treturn SL_PIPE_BUCKETS;\n\t\tword = sl_lowest(later);";
+        "wheel_buckets.h",
+        "word = sl_lowest(later ? later : w->words);" => "if (!later)\n\t\t\treturn SL_WHEEL_BUCKETS;\n\t\tword = sl_lowest(later);";
     an_unfinished_call_does_not_say_so breaks "steps::a_search_is_finished_by_later_calls":
         "pipes.h",
         "if (t->unfinished)\n\t\treturn now_ns;" => "";
@@ -143,10 +129,10 @@ mutants! {
         "pipes.h",
         "if (sub->left_bytes <= 0)\n\t\tsub->left_bytes += SL_SUBPORT_QUANTUM_BYTES;" => "sub->left_bytes = (s32)(1 + (call->wanted - call->got) % 7) * SL_SUBPORT_QUANTUM_BYTES;";
     weights_are_ignored breaks "sharing::best_effort_shares_by_weight":
-        "pipes.h",
+        "pipe_turn.h",
         "share_of_packet(wire, profile->share_cost[lane], k->sent_pkts)" => "share_of_packet(wire, SL_PIPE_SHARE_COST, k->sent_pkts)";
     shares_are_by_packets breaks "sharing::best_effort_shares_by_weight":
-        "pipes.h",
+        "pipe_turn.h",
         "share_of_packet(wire, profile->share_cost[lane], k->sent_pkts)" => "share_of_packet(500, profile->share_cost[lane], k->sent_pkts)";
     shares_are_rounded_down breaks "sharing::best_effort_shares_by_weight":
         "pipe_shares.h",
@@ -165,13 +151,13 @@ mutants! {
 
     // CoDel.
     codel_forgets_that_waits_are_short breaks "codel::drops_as_the_rfc_says":
-        "pipes.h",
+        "pipe_turn.h",
         "waited < profile->codel_target && !watched" => "waited < profile->codel_target";
     codel_drops_at_a_constant_pace breaks "codel::drops_as_the_rfc_says":
         "pipe_codel.h",
         "c.count = sl_min(c.count + 1, 1023u);" => ";";
     every_queue_has_codel breaks "codel::queues_without_codel_do_not_drop":
-        "pipes.h",
+        "pipe_turn.h",
         "if (codel >> q & 1 && sl_unlikely" => "if (codel && sl_unlikely";
 
     // Changes.
@@ -183,26 +169,12 @@ mutants! {
         "if (pipes_are_configured(t, sub->first_pipe, sub->end_pipe))" => "if (0)";
 }
 
-fn law(name: &str) -> &'static Law {
-    let mut found = all_laws().filter(|law| law.name.ends_with(&format!("::{name}")));
-    found.next().unwrap_or_else(|| panic!("no law is called {name}"))
-}
-
-fn breaks(edit: Edit, name: &str) {
-    let why = law(name).refute(builds::build(&[edit]), 150);
-    println!("{name}: {}", why.expect("the law holds for the mutant"));
-}
-
 #[test]
 fn the_core_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| law.refute(builds::unchanged(), 5).map(|why| format!("{}: {why}\n", law.name));
-    let broken: String = all_laws().filter_map(broken).collect();
-    assert!(broken.is_empty(), "{broken}");
+    suite::holds_unchanged(5);
 }
 
 #[test]
 fn each_law_is_broken_by_a_mutant() {
-    for law in all_laws() {
-        assert!(BROKEN.iter().any(|name| law.name.ends_with(&format!("::{name}"))), "{}", law.name);
-    }
+    suite::are_all_broken(BROKEN.iter());
 }

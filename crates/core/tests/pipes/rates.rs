@@ -64,7 +64,7 @@ fn nothing_exceeds_its_rate(core: &'static PipesCore, case: &Case) -> TestCaseRe
     let mut nodes = Nodes::default();
     run(core, case, &mut |world, event| {
         let (queue, bytes) = match *event {
-            // What it is ahead by stays, in bytes.
+            // Its debt stays, in bytes.
             Event::Configured { pipe } => {
                 match (nodes.0.get_mut(&("pipe", pipe)), world.conf[&pipe].bits_per_second) {
                     (Some(node), Some(rate)) => {
@@ -88,7 +88,7 @@ fn nothing_exceeds_its_rate(core: &'static PipesCore, case: &Case) -> TestCaseRe
         };
         sends(("port", 0), case.port)?;
         sends(("subport", u32::from(second)), case.subports[usize::from(second)])?;
-        let burst_ns = u64::from(world.conf[&pipe].conf().burst_ticks) << abi::SL_PIPE_TICK_BITS;
+        let burst_ns = u64::from(world.conf[&pipe].conf().burst_ticks) << abi::SL_WHEEL_TICK_BITS;
         sends(
             ("pipe", pipe),
             world.conf[&pipe].bits_per_second.map(|bits_per_second| Bucket { bits_per_second, burst_ns }),

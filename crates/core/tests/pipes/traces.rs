@@ -38,12 +38,12 @@ pub struct Case {
     pub pipes: Vec<(Option<u64>, u32)>,
     pub profiles: Vec<Profile>,
     pub slots: u32,
-    /// What happens, so many ns after the step before.
+    /// The event, so many ns after the step before.
     pub steps: Vec<(u64, Step)>,
     pub seed: u32,
 }
 
-/// What a kind of cases has.
+/// The properties of a kind of cases.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traces {
     rates: bool,

@@ -16,7 +16,7 @@ laws! {
 }
 
 /// The length of a wheel.
-const WHEEL_NS: u64 = abi::SL_PIPE_BUCKETS as u64 * TICK_NS;
+const WHEEL_NS: u64 = abi::SL_WHEEL_BUCKETS as u64 * TICK_NS;
 
 /// Since when a bucket of the core has tokens.
 fn opens_ns(bucket: &abi::sl_bucket) -> u64 {
@@ -28,7 +28,7 @@ fn is_held_up(world: &World, queue: u32, last_ns: &BTreeMap<(u32, u32), u64>) ->
     let (state, pipe, class) = (world.pipes.state(), pipe_of(queue), class_of(queue) as usize);
     let subport = &state.subport[if is_second(pipe) { 0 } else { 3 }];
     let k = &state.pipe[pipe as usize];
-    let pipe_opens_ns = k.tat_64ths.div_ceil(64).saturating_sub(u64::from(k.burst_ticks) << abi::SL_PIPE_TICK_BITS);
+    let pipe_opens_ns = k.tat_64ths.div_ceil(64).saturating_sub(u64::from(k.burst_ticks) << abi::SL_WHEEL_TICK_BITS);
     // A class has credit again when its last packet and a period are paid.
     let profile = world.profile(pipe);
     let limit_ends_ns = profile.classes[class].map_or(0, |rate| {
@@ -56,7 +56,7 @@ fn never_idles(core: &'static PipesCore, case: &Case) -> TestCaseResult {
             Event::Sent { queue, .. } => {
                 last_ns.insert((pipe_of(queue), class_of(queue)), world.now_ns);
             }
-            // What waits for the old limits looks at the new ones when the wheel is round.
+            // Pipes that wait for the old limits look at the new ones when the wheel is round.
             Event::Profiled { pipe } => {
                 profiled_ns.insert(pipe, world.now_ns + WHEEL_NS);
             }

@@ -10,7 +10,7 @@ use sluice_core::pipes::{
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 /// The granularity of the wheels, ns.
-pub const TICK_NS: u64 = 1 << abi::SL_PIPE_TICK_BITS;
+pub const TICK_NS: u64 = 1 << abi::SL_WHEEL_TICK_BITS;
 
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -39,14 +39,14 @@ pub struct World {
     pub now_ns: u64,
     /// By number of queue.
     pub queues: BTreeMap<u32, VecDeque<Queued>>,
-    /// How pipes are configured, by their number.
+    /// Configurations of pipes, by their number.
     pub conf: BTreeMap<u32, Pipe>,
     pub profiles: Vec<Profile>,
     slots: u32,
     taken: HashSet<u32>,
 }
 
-/// What a law says of an event.
+/// The findings of a law on an event.
 pub type Observer<'a> = dyn FnMut(&World, &Event<'_>) -> TestCaseResult + 'a;
 
 /// The class of a queue, by the number of either.

@@ -42,6 +42,10 @@ pub(super) fn load(record: &Record, by_source: u32, pins: &Path) -> Result<()> {
 /// Attaches the hooks of all trees of this network namespace where they are to be, and detaches them elsewhere. `own`: a record as it is now;
 /// `managed`: whether it is of an interface that is wholly up, or is about to be.
 pub(crate) fn follow(own: &Record, managed: bool) -> Result<()> {
+    // Neither has a hook nor asks others for theirs; a policy with subscribers comes and goes with `up` and `down`.
+    if own.way.is_none() {
+        return Ok(());
+    }
     let root = bpffs::root()?;
     let mut records = here(own.netns)?;
     records.retain(|record| record.key != own.key);

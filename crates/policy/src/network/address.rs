@@ -1,4 +1,4 @@
-//! An address of a subscriber: what its packets are known by.
+//! Addresses of subscribers: prefixes, VLANs and marks.
 
 use crate::mark;
 use ipnet::IpNet;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What packets of a subscriber are known by. In the order of the table: prefixes, those of IPv4 first, wider ones before those that they hold; then
+/// An address of a subscriber, by which its packets are known. In the order of the table: prefixes, those of IPv4 first, wider ones before those that they hold; then
 /// VLANs, then marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {

@@ -21,7 +21,7 @@ pub struct Case {
     pub strangers: Vec<Packet>,
 }
 
-/// What a packet is looked up by.
+/// The fields of a packet by which it is looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet {
     pub address: IpAddr,

@@ -10,7 +10,6 @@ use crate::traffic::{self, Flow, Outcome};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::UdpSocket;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Ports of a flood, and of a flow that sends little.
@@ -61,7 +60,7 @@ fn dropped(lab: &Lab, ns: &Ns, interface: &str) -> (u64, u64) {
     (sum(&|class| &class["drops"]["early"]), sum(&|class| &class["dropped"]["pkts"]))
 }
 
-/// What a subscriber was sent, and what the tree says became of it: each packet was sent, dropped or is queued.
+/// The packets to a subscriber and the counters of the tree agree: each was sent, dropped or is queued.
 #[track_caller]
 fn is_counted(lab: &Lab, ns: &Ns, interface: &str, name: &str, outcomes: &[&Outcome]) {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().copied().map(of).sum::<u64>();
@@ -131,11 +130,6 @@ fn upwards(lab: &Lab, net: &Routed) {
     assert_near("up from b", outcome.bps(SETTLE, 0), 5e6, 0.01);
 }
 
-/// A pin of an interface of the router.
-fn pin(net: &Routed, interface: &str, name: &str) -> PathBuf {
-    PathBuf::from(format!("/sys/fs/bpf/sluice/{interface}@{}/{name}", net.router.inode))
-}
-
 /// Hosts of a group have their packets dropped early once they have queues of their own; a host that comes gets its queue from the tree.
 pub fn hosts_of_a_group(lab: &Lab) {
     let net = box_between(lab);
@@ -177,7 +171,7 @@ pub fn the_hook_follows_the_policy(lab: &Lab) {
     let at = |interface: &str| places(lab, &net.router, interface);
     let none: [&str; 0] = [];
     let links = || {
-        let pins = fs::read_dir(pin(&net, "lan0", "")).expect("pins of lan0").flatten();
+        let pins = fs::read_dir(net.router.pins("lan0")).expect("pins of lan0").flatten();
         pins.filter(|pin| pin.file_name().to_string_lossy().starts_with("link_early_")).count()
     };
     lab.up(&net.router, "lan0", &own, &[]);
@@ -185,7 +179,8 @@ pub fn the_hook_follows_the_policy(lab: &Lab) {
     let wan = net.router.state("wan0");
     lab.up(&net.router, "wan0", &own, &[]);
     assert_eq!([at("lan0"), at("wan0")], [["wan0"], ["lan0"]]);
-    fs::remove_file(pin(&net, "lan0", &format!("link_early_{}", net.router.ifindex("wan0")))).expect("the link");
+    fs::remove_file(net.router.pins("lan0").join(format!("link_early_{}", net.router.ifindex("wan0"))))
+        .expect("the link");
     let missing = "the hook that drops early what arrives at wan0 is gone";
     assert_eq!(status(lab, &net.router, "lan0")["missing"], json!([missing]));
     let told = lab.sluice(&net.router, &["ensure", "lan0"]).ok().stdout;

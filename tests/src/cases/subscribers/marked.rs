@@ -12,7 +12,7 @@ use std::time::Duration;
 const MARKED: u16 = 7002;
 const MARK: u32 = 31;
 
-/// A mark goes before a VLAN, and both before an address; each may come and go while packets flow.
+/// A mark goes before a VLAN, and both before an address; another mark and another VLAN take force at once.
 pub fn marks_and_vlans(lab: &Lab) {
     let pair = lab.pair();
     add_vlan_devices(&pair);

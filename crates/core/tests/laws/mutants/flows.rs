@@ -1,5 +1,7 @@
 //! Flow queues and CoDel that are broken on purpose.
 
+use crate::suite::mutants;
+
 mutants! {
     // Flow queues.
     the_last_of_a_flow_is_first breaks "flow_queues::a_flow_stays_in_order":
