@@ -31,7 +31,7 @@
 /* The least burst of a node, ns: two buckets of a wheel. A node is looked at again one bucket after it has tokens, at the latest. */
 #define SL_NODE_BURST_NS   (2U << SL_WHEEL_TICK_BITS)
 /* A turn of elastic round robin grows with the weight; more is taken as this. */
-#define SL_NODE_WEIGHT_MAX 10000
+#define SL_NODE_WEIGHT_MAX 65535
 /* Fraction bits of sl_node_bucket.cost: 2^14 are 1 ns a byte. From 31 kbit/s to 100 Gbit/s a cost is exact to 0.04 %. */
 #define SL_NODE_COST_BITS  14
 
@@ -44,8 +44,10 @@ enum sl_turn {
 
 /* How a parent shares among its children what their guarantees leave. */
 enum sl_tree_discipline {
-	SL_TREE_ROUND_ROBIN, /* elastic round robin by weight */
+	SL_TREE_ELASTIC, /* elastic round robin by weight */
 	SL_TREE_PRIORITY, /* strict priority, 0 first; children of one priority take turns of a packet */
+	SL_TREE_PACKETS, /* round robin: each child in turn, with one packet */
+	SL_TREE_FAIR, /* weighted fair queueing, by the weight too */
 	SL_TREE_DISCIPLINES
 };
 
@@ -86,9 +88,18 @@ struct sl_node {
 	u8 pad;
 };
 
+/* What a node keeps of weighted fair queueing: as a child of one that serves so, and as one that does. */
+struct sl_contender {
+	u64 start; /* of its next packet: virtual time, which is bytes << 32 / weight */
+	u64 time; /* of its children: the start of the one that was served last */
+	/* SL_NO_NODE - its neighbours in the heap of its siblings (sched/heap.h); 0: none */
+	u16 left, right, above;
+	u16 depth; /* nodes of the way that always turns right, from here on */
+};
+
 struct sl_inner {
-	u16 first
-		[SL_TURNS]; /* SL_NO_NODE - the child whose turn it is, in each list; 0: the list is empty. By priority: sl_tree.priority */
+	/* SL_NO_NODE - the child whose turn it is, in each list; 0: the list is empty. By priority: sl_tree.priority; fair: the first of the heap */
+	u16 first[SL_TURNS];
 	u16 children; /* that may send */
 	u16 below; /* children that are configured */
 	u32 surplus_before, surplus_most; /* the greatest surplus / weight of the round before, and of this one */
@@ -186,6 +197,7 @@ struct sl_tree {
 	struct sl_wheel wheel[SL_TURNS];
 	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves */
 	struct sl_priorities priority[SL_INNERS];
+	struct sl_contender contender[SL_NODES];
 	struct sl_node node[SL_NODES];
 	struct sl_leaf leaf[SL_FIRST_INNER];
 	struct sl_parts parts[SL_FIRST_INNER];

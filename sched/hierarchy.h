@@ -11,7 +11,8 @@
  *
  * Each node has a ceiling, a guarantee and a weight. A parent has two rings of children: those that may send, and of these the ones whose
  * guarantee has tokens. At each node from the link down to a leaf, the ring of guarantees goes first, a packet for each child in turn. What
- * guarantees leave is borrowed by the discipline of the parent, as in HTB: elastic round robin by weight, or strict priority.
+ * guarantees leave is borrowed by the discipline of the parent, as in HTB: elastic round robin by weight, strict priority, round robin by packets,
+ * or weighted fair queueing (tree_fair.h).
  *
  * A packet is charged to the ceiling of every node on its way, and to the guarantees by which it was chosen. A node whose ceiling has no
  * tokens leaves the rings, and so does an ancestor that has no other child in them. It waits in a timing wheel (wheel.h), a node whose guarantee
@@ -35,7 +36,7 @@
  * a round of each parent above, and two ticks of the wheel. A guarantee is kept if it fits (those of siblings add up to no more than their
  * parent's, and no ceiling on the way is lower) and if its burst, at its rate, is as much as two packets of each sibling on each level, and what
  * the parent sends in four ticks of the wheel.
- * Cost: O(levels) for a packet, whatever the number of nodes, and O(levels) for each end of waiting, of which one call handles SL_WAKES in
+ * Cost: O(levels) for a packet, whatever the number of nodes, but O(log children) at a node that serves by weighted fair queueing; and O(levels) for each end of waiting, of which one call handles SL_WAKES in
  * each wheel.
  */
 #pragma once

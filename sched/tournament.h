@@ -9,11 +9,6 @@
 #include "world.h"
 #include "../abi/sched.h"
 
-SL_FN int virtual_before(u64 a, u64 b)
-{
-	return (s64)(a - b) < 0;
-}
-
 SL_FN u32 tournament_root(const struct sl_tournament *t)
 {
 	return SL_CLASSES >> t->levels;

@@ -120,7 +120,7 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	struct sl_leaf *leaf = leaf_at(t, n);
 	u32 is_link = n == SL_FIRST_INNER, divided = n < SL_FIRST_INNER && g->queue == SL_LEAF_DIVIDED;
 	u32 why = is_link ? SL_TREE_DONE : tree_may_join(t, n, g->parent, divided);
-	u32 discipline = g->discipline == SL_TREE_PRIORITY ? SL_TREE_PRIORITY : SL_TREE_ROUND_ROBIN;
+	u32 discipline = g->discipline < SL_TREE_DISCIPLINES ? g->discipline : SL_TREE_ELASTIC;
 
 	if (why)
 		return why;
@@ -136,7 +136,8 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	tree_fall(t, n);
 	if (k->weight)
 		parent_of(t, k)->below--;
-	if (node_parent(k) != g->parent) {
+	if (!k->weight || node_parent(k) != g->parent) {
+		fair_begin(t, n, g->parent);
 		k->left_bytes = 0;
 		k->surplus_bytes = 0;
 	}

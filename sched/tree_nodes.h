@@ -9,26 +9,10 @@
  *	tree_charge	a node has sent a packet
  */
 #pragma once
-#include "wheel.h"
+#include "tree_fair.h"
 
 /* Nodes whose waiting ends in one call, in each wheel. A packet makes no more nodes wait than its way has, so none pile up. */
 #define SL_WAKES 8
-
-SL_FN struct sl_inner *inner_at(struct sl_tree *t, u32 n)
-{
-	return sl_at(t->inner, n);
-}
-
-/* The number of the parent of *k. */
-SL_FN u32 node_parent(const struct sl_node *k)
-{
-	return k->parent ^ SL_FIRST_INNER;
-}
-
-SL_FN struct sl_inner *parent_of(struct sl_tree *t, const struct sl_node *k)
-{
-	return inner_at(t, node_parent(k));
-}
 
 /* Where the ring begins of children of node n that have a priority. */
 SL_FN u16 *priority_first(struct sl_tree *t, u32 n, u32 priority)
@@ -84,7 +68,13 @@ SL_FN u16 *ring_first(struct sl_tree *t, u32 turn, const struct sl_node *k, stru
 	return sl_at(p->first, turn);
 }
 
-/* Node n, which is *k, comes into a ring of its parent's, as the first or as the last. */
+/* Whether node *p keeps its children that may send in a heap, instead of a ring. */
+SL_FN int has_heap(const struct sl_inner *p, u32 turn)
+{
+	return turn == SL_TURN_SHARED && p->discipline == SL_TREE_FAIR;
+}
+
+/* Node n, which is *k, comes into a ring of its parent's, as the first or as the last; or into the heap. */
 SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int as_first)
 {
 	struct sl_inner *p = parent_of(t, k);
@@ -98,6 +88,10 @@ SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int a
 			p->priorities |= SL_BIT(k->priority);
 	}
 	k->state |= (u8)(SL_NODE_LISTED << turn);
+	if (has_heap(p, turn)) {
+		fair_join(t, n);
+		return;
+	}
 	if (!*first) {
 		*first = (u16)(SL_NO_NODE - n);
 		*sl_at(k->next, turn) = *sl_at(k->before, turn) = (u16)n;
@@ -114,7 +108,7 @@ SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int a
 		*first = (u16)(SL_NO_NODE - n);
 }
 
-/* Node n, which is *k, leaves a ring of its parent's, if it is there. */
+/* Node n, which is *k, leaves a ring of its parent's, or the heap, if it is there. */
 SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 {
 	struct sl_inner *p = parent_of(t, k);
@@ -126,6 +120,10 @@ SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 	k->state &= (u8) ~(SL_NODE_LISTED << turn);
 	if (turn == SL_TURN_SHARED)
 		p->children--;
+	if (has_heap(p, turn)) {
+		fair_leave(t, n);
+		return;
+	}
 	if (next == n) {
 		*first = 0;
 		if (turn == SL_TURN_SHARED)
@@ -167,7 +165,9 @@ SL_FN void node_assure_anew(struct sl_node_bucket *rate, u64 now_ns)
 SL_FN int node_join(struct sl_tree *t, u32 n, struct sl_node *k, u64 now_ns)
 {
 	struct sl_node_bucket *ceil = &k->bucket[SL_TURN_SHARED];
-	u32 had_turn = k->round == parent_of(t, k)->round;
+	struct sl_inner *p = parent_of(t, k);
+	/* Only elastic round robin has rounds: elsewhere a child that comes is the last. */
+	u32 has_rounds = p->discipline == SL_TREE_ELASTIC, had_turn = k->round == p->round;
 
 	if (!node_open(ceil, now_ns)) {
 		wheel_add(t, SL_TURN_SHARED, n, k, node_opens_ns(ceil), now_ns);
@@ -175,7 +175,7 @@ SL_FN int node_join(struct sl_tree *t, u32 n, struct sl_node *k, u64 now_ns)
 	}
 	if (!had_turn)
 		k->left_bytes = 0;
-	ring_add(t, SL_TURN_SHARED, n, k, !had_turn || k->left_bytes > 0);
+	ring_add(t, SL_TURN_SHARED, n, k, has_rounds && (!had_turn || k->left_bytes > 0));
 	node_assure(t, n, k, now_ns);
 	return 1;
 }
@@ -264,6 +264,10 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 	if (p->discipline == SL_TREE_PRIORITY)
 		return SL_NO_NODE - *priority_first(t, n, sl_lowest(p->priorities));
 	c = SL_NO_NODE - p->first[SL_TURN_SHARED];
+	if (p->discipline == SL_TREE_FAIR)
+		fair_serve(t, n, c);
+	if (p->discipline != SL_TREE_ELASTIC)
+		return c;
 	k = node_at(t, c);
 	if (k->left_bytes > 0)
 		return c;
@@ -281,13 +285,17 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 	return c;
 }
 
-/* Node *k has sent so many bytes in its turn. */
-SL_FN void node_spend(struct sl_tree *t, struct sl_node *k, u32 bytes)
+/* Node n, which is *k, has sent so many bytes in its turn. */
+SL_FN void node_spend(struct sl_tree *t, u32 n, struct sl_node *k, u32 bytes)
 {
 	struct sl_inner *p = parent_of(t, k);
 	u32 surplus;
 
-	if (p->discipline == SL_TREE_PRIORITY) {
+	if (p->discipline == SL_TREE_FAIR) {
+		fair_charge(t, n, bytes);
+		return;
+	}
+	if (p->discipline != SL_TREE_ELASTIC) {
 		ring_pass(t, SL_TURN_SHARED, k);
 		return;
 	}
@@ -317,7 +325,7 @@ SL_GLOBAL int tree_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 turn, u32 byt
 			wheel_add(t, SL_TURN_ASSURED, n, k, node_opens_ns(rate), now_ns);
 		}
 	} else {
-		node_spend(t, k, bytes);
+		node_spend(t, n, k, bytes);
 	}
 	if (k->state & SL_NODE_READY && node_open(ceil, now_ns))
 		return 0;

@@ -19,6 +19,22 @@ SL_FN struct sl_node *node_at(struct sl_tree *t, u32 n)
 	return sl_at(t->node, n);
 }
 
+SL_FN struct sl_inner *inner_at(struct sl_tree *t, u32 n)
+{
+	return sl_at(t->inner, n);
+}
+
+/* The number of the parent of *k. */
+SL_FN u32 node_parent(const struct sl_node *k)
+{
+	return k->parent ^ SL_FIRST_INNER;
+}
+
+SL_FN struct sl_inner *parent_of(struct sl_tree *t, const struct sl_node *k)
+{
+	return inner_at(t, node_parent(k));
+}
+
 /* Node n, which is *k and does not wait there yet, waits until opens_ns. */
 SL_FN void wheel_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, u64 opens_ns, u64 now_ns)
 {

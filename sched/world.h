@@ -101,6 +101,12 @@ SL_FN u32 sl_highest(u64 x)
 #endif
 }
 
+/* Whether one virtual time is before another. They wrap round, and are less than half of their range apart. */
+SL_FN int virtual_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
 /* How long ago a time is; 0 for one that another CPU's clock has put ahead of this one's. */
 SL_FN u64 sl_since(u64 now_ns, u64 then_ns)
 {

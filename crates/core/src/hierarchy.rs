@@ -90,6 +90,21 @@ impl Bucket {
     }
 }
 
+/// How a node shares among its children what their guarantees leave: an `enum sl_tree_discipline`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum Discipline {
+    /// Elastic round robin, by weight in bytes.
+    #[default]
+    Elastic = abi::SL_TREE_ELASTIC,
+    /// Strict priority; children of one priority take turns of a packet.
+    Priority = abi::SL_TREE_PRIORITY,
+    /// Round robin: each child in turn, with one packet.
+    Packets = abi::SL_TREE_PACKETS,
+    /// Weighted fair queueing, by weight in bytes.
+    Fair = abi::SL_TREE_FAIR,
+}
+
 /// What a node is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
@@ -99,8 +114,8 @@ pub struct Node {
     pub weight: u32,
     /// 0 to 63, of a part 0 to 15, where the parent serves by priority; 0 goes first.
     pub priority: u32,
-    /// Whether it serves its children by strict priority, and not by weight.
-    pub serves_by_priority: bool,
+    /// How it serves its children.
+    pub discipline: Discipline,
     /// Its ceiling; none: no limit.
     pub ceil: Option<Bucket>,
     /// Its guarantee, which the link has not.
@@ -172,7 +187,7 @@ impl Node {
             parent,
             weight: 1,
             priority: 0,
-            serves_by_priority: false,
+            discipline: Discipline::default(),
             ceil: None,
             rate: None,
             limit_pkts: 0,
@@ -188,7 +203,7 @@ impl Node {
             parent: self.parent,
             weight: self.weight,
             priority: self.priority,
-            discipline: if self.serves_by_priority { abi::SL_TREE_PRIORITY } else { abi::SL_TREE_ROUND_ROBIN },
+            discipline: self.discipline as u32,
             ceil_cost: cost(self.ceil),
             ceil_burst_ns: burst_ns(self.ceil),
             rate_cost: cost(self.rate),

@@ -73,7 +73,9 @@ pub const MAX_SITE_DEPTH: usize = abi::SL_TREE_LEVELS as usize - 2;
 /// The longest name of a site, a plan or a subscriber, bytes.
 pub const MAX_NETWORK_NAME_BYTES: usize = 255;
 /// The heaviest weight of a site or a plan.
-pub const MAX_NODE_WEIGHT: u32 = abi::SL_NODE_WEIGHT_MAX;
+pub const MAX_NODE_WEIGHT: u32 = 10_000;
+/// The quanta of classes under deficit round robin, bytes; stored as weights.
+pub const QUANTA_BYTES: RangeInclusive<u32> = 64..=abi::SL_NODE_WEIGHT_MAX;
 /// The rates that a node of the tree can have: what its cost of a byte has bits for.
 pub const NODE_RATES: RangeInclusive<Rate> = Rate(31_000)..=Rate(100_000_000_000);
 /// The bursts that a plan may name, ns at its ceiling.

@@ -20,6 +20,7 @@ mod queue;
 mod rule;
 mod set_names;
 mod sets;
+mod share;
 pub(crate) mod syntax;
 mod terms;
 mod tokens;

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::excerpt::excerpt;
 use crate::limits::{self, Demand};
 use crate::lint::{class_span, lint};
-use crate::network::{self, NetworkPolicy, Plan, PlanScheduler};
+use crate::network::{self, NetworkPolicy, PlanScheduler};
 use crate::policy::{Class, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
 use crate::rate::Rate;
 use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
@@ -38,7 +38,7 @@ fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<R
         };
         return Err(Diagnostics::new(source, vec![finding]));
     }
-    let not_on_tc = strict_priority_not_on_tc(network);
+    let not_on_tc = scheduler_not_on_tc(network);
     if let Some(finding) = not_on_tc.clone().filter(|_| context.engine == Engine::Tc) {
         return Err(Diagnostics::new(source, vec![finding]));
     }
@@ -53,31 +53,40 @@ fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<R
 }
 
 /// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets
-/// would go ahead of others; and between classes of different parents.
-fn strict_priority_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
-    if let Some(tree) = &network.class_tree {
-        let strict = |scheduler: PlanScheduler| scheduler == PlanScheduler::StrictPriority;
-        let of_class = tree.inner.iter().position(|own| strict(own.scheduler));
-        let of_class = of_class.map(|place| network.sites.sites[place].span.0.clone());
-        let place = network.origin.span("/scheduler").filter(|_| strict(tree.scheduler)).or(of_class)?;
-        let title =
-            "engine tc cannot serve a class tree by strict priority: HTB's priorities count between all of its classes";
+/// would go ahead of others; and between classes of different parents. Its turns are of bytes.
+fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
+    let lacks = |scheduler: PlanScheduler| match scheduler {
+        PlanScheduler::StrictPriority => {
+            Some((scheduler, "HTB's priorities count between all of its classes, whatever is above them"))
+        }
+        PlanScheduler::RoundRobin => Some((scheduler, "HTB's turns are of bytes")),
+        _ => None,
+    };
+    let finding = |title: String, place, instead: &str| {
         let finding = Diagnostic::error(Kind::Engine, title).at(place, "needs engine qdisc");
-        return Some(finding.help(
-            "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out and give the urgent class a \"rate\" or a \"weight\"",
-        ));
+        let help = "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out";
+        finding.help(format!("{help}{instead}"))
+    };
+    let words = |scheduler: PlanScheduler| scheduler.name().replace('_', " ");
+    let instead = |scheduler, cure: &'static str| if scheduler == PlanScheduler::StrictPriority { cure } else { "" };
+    if let Some(tree) = &network.class_tree {
+        let of_policy = network.origin.span("/scheduler").and_then(|place| Some((lacks(tree.scheduler)?, place)));
+        let of_class = tree.inner.iter().enumerate().find_map(|(place, own)| Some((lacks(own.scheduler)?, place)));
+        let of_class = of_class.map(|(lacking, place)| (lacking, network.sites.sites[place].span.0.clone()));
+        let ((scheduler, why), place) = of_policy.or(of_class)?;
+        let title = format!("engine tc cannot serve a class tree by {}: {why}", words(scheduler));
+        let cure = instead(scheduler, " and give the urgent class a \"rate\" or a \"weight\"");
+        return Some(finding(title, place, cure));
     }
-    let strict = |plan: &&Plan| plan.scheduler == PlanScheduler::StrictPriority;
-    let plan = network.plans.iter().find(strict)?;
+    let (plan, (scheduler, why)) = network.plans.iter().find_map(|plan| Some((plan, lacks(plan.scheduler)?)))?;
     let title = format!(
-        "engine tc cannot serve the classes of the plan {} by strict priority: HTB's priorities also count between subscribers",
-        excerpt(&plan.name)
+        "engine tc cannot serve the classes of the plan {} by {}: {why}",
+        excerpt(&plan.name),
+        words(scheduler)
     );
-    let finding = Diagnostic::error(Kind::Engine, title).at(plan.span.0.clone(), "needs engine qdisc");
-    let finding = network.origin.source().into_iter().fold(finding, Diagnostic::of);
-    Some(finding.help(
-        "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out and give the urgent class a \"weight\"",
-    ))
+    let cure = instead(scheduler, " and give the urgent class a \"weight\"");
+    let finding = finding(title, plan.span.0.clone(), cure);
+    Some(network.origin.source().into_iter().fold(finding, Diagnostic::of))
 }
 
 fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {

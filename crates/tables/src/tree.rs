@@ -9,7 +9,7 @@ pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 
 use crate::queues::{cells, hosts};
 use sluice_abi as abi;
-use sluice_core::hierarchy::{Bucket, Node, Tree};
+use sluice_core::hierarchy::{Bucket, Discipline, Node, Tree};
 use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, PlanScheduler, Way};
 use sluice_policy::{Bytes, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -73,8 +73,7 @@ impl TreeTable {
                 nodes.insert(*number, in_queue(*leaf.queue.of(way), rate, own));
                 continue;
             }
-            let by_priority = leaf.classes.scheduler == PlanScheduler::StrictPriority;
-            let discipline = if by_priority { abi::SL_TREE_PRIORITY } else { abi::SL_TREE_ROUND_ROBIN };
+            let discipline = discipline(leaf.classes.scheduler) as u32;
             nodes.insert(*number, abi::sl_node_conf { queue: abi::SL_LEAF_DIVIDED, discipline, ..own });
             let of_class = leaf.classes.by_number().map(|class| of_classes[class] as u16 + 1);
             parts.insert(*number, abi::sl_parts_conf { of_class });
@@ -103,7 +102,7 @@ impl TreeTable {
                 overhead_bytes: network.framing.overhead_bytes - header_bytes as i32,
                 cells: cells(network.framing.cells),
             },
-            link: Node { ceil, serves_by_priority: by_priority(network.link()), ..Node::below(LINK) }.conf(),
+            link: Node { ceil, discipline: discipline(network.link().scheduler), ..Node::below(LINK) }.conf(),
             queues,
             nodes,
             parts,
@@ -341,7 +340,8 @@ fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi
     let rate = node.rate.of(way).map(guarantee);
     let parent = numbers.inner[usize::from(node.parent) - LINK as usize];
     let (weight, priority) = (node.weight, node.priority.into());
-    normal(Node { weight, priority, ceil, rate, serves_by_priority: by_priority(node), ..Node::below(parent) }.conf())
+    let discipline = discipline(node.scheduler);
+    normal(Node { weight, priority, ceil, rate, discipline, ..Node::below(parent) }.conf())
 }
 
 /// The leaf of packets whose address no subscriber has, or of unclassified packets of a class tree. Anybody can send those, so they have a small guarantee,
@@ -360,9 +360,14 @@ pub fn unclassified_rate(link_rate: Option<Rate>) -> Rate {
     link_rate.map_or(UNCLASSIFIED_RATE, |rate| UNCLASSIFIED_RATE.min(Rate(rate.0 / 10))).max(*NODE_RATES.start())
 }
 
-/// Whether a node serves those below it by priority.
-fn by_priority(node: &sluice_policy::network::Node) -> bool {
-    node.scheduler == PlanScheduler::StrictPriority
+/// The discipline of the core by which a scheduler is run.
+fn discipline(scheduler: PlanScheduler) -> Discipline {
+    match scheduler {
+        PlanScheduler::ElasticRoundRobin | PlanScheduler::DeficitRoundRobin => Discipline::Elastic,
+        PlanScheduler::StrictPriority => Discipline::Priority,
+        PlanScheduler::RoundRobin => Discipline::Packets,
+        PlanScheduler::WeightedFairQueuing => Discipline::Fair,
+    }
 }
 
 /// The leaf of each class of a class tree, and that of unclassified packets.

@@ -15,6 +15,7 @@ pub fn suite() -> Suite {
         .both("each_level_shares_what_it_gets", &[Need::Icount], shares)
         .both("it_changes_while_packets_flow", &[], changes)
         .both("urgent_classes_go_first", &[Need::Icount], urgent)
+        .both("schedulers_share_as_they_say", &[Need::Icount], schedulers)
 }
 
 /// An address of the network that no host has, with a port.
@@ -212,6 +213,9 @@ fn changes(lab: &Lab) {
     assert!(unclassified_sent(&now) < 10, "{} packets of the removed class were unclassified", unclassified_sent(&now));
     let mut other = office();
     other["scheduler"] = "strict_priority".into();
+    let classes = other["classes"].as_array_mut().expect("classes");
+    let office = classes.iter_mut().find(|class| class["name"] == "office").and_then(Value::as_object_mut);
+    office.expect("it is there").remove("weight");
     class(&mut other, "office", "priority", 0.into());
     class(&mut other, GUESTS.1, "priority", 1.into());
     let refused = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other)]).exits(2);
@@ -280,5 +284,44 @@ fn urgent(lab: &Lab) {
         assert_near(what, outcome.bps(SETTLE, 0), mbit * 1e6, 0.01);
     }
     assert!(outcomes[3].bps(SETTLE, 0) < 1e5, "the least urgent class gets nothing");
+    lab.down(&pair.a, "a0");
+}
+
+/// Below one inner class, each leaf class has a quantum; below the other, a packet each, of which one class sends short ones. HTB's turns are of bytes, and `up`
+/// says so; it shares by quanta and by weights.
+fn schedulers(lab: &Lab) {
+    let pair = lab.pair();
+    let mut tree = office();
+    tree["scheduler"] = "weighted_fair_queuing".into();
+    tree["classes"] = json!([
+        { "name": "office", "scheduler": "deficit_round_robin" },
+        { "id": CALLS.0, "name": CALLS.1, "parent": "office", "quantum": 3000, "limit": 100 },
+        { "id": WEB.0, "name": WEB.1, "parent": "office", "quantum": 1500, "limit": 100 },
+        { "name": "floor", "weight": 3, "scheduler": "round_robin" },
+        { "id": BACKUP.0, "name": BACKUP.1, "parent": "floor", "limit": 100 },
+        { "id": GUESTS.0, "name": GUESTS.1, "parent": "floor", "limit": 100 },
+    ]);
+    if lab.engine == Engine::Tc {
+        let refused = lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(&tree), "--engine", "tc"]).exits(2);
+        refused.says("engine tc cannot serve a class tree by round robin: HTB's turns are of bytes");
+        tree["classes"][3]["scheduler"] = "weighted_fair_queuing".into();
+        tree["classes"][4]["weight"] = 3.into();
+    }
+    lab.up(&pair.a, "a0", &lab.policy(&tree), &[]);
+    let flows = [(CALLS, 1514, 30), (WEB, 1514, 30), (BACKUP, 1514, 30), (GUESTS, 300, 15)];
+    let flows: Vec<Flow> =
+        flows.iter().map(|((_, _, port), bytes, mbit)| Flow::new(*port, &[*bytes], mbit * 1_000_000)).collect();
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    std::thread::sleep(Duration::from_millis(1500));
+    let outcomes = streams.finish_lossy();
+    let bps: Vec<f64> = outcomes.iter().map(|one| one.bps(SETTLE, 0)).collect();
+    assert_near("twice the quantum", bps[0] / bps[1], 2.0, 0.01);
+    match lab.engine {
+        Engine::Tc => assert_near("three times the weight", bps[2] / bps[3], 3.0, 0.02),
+        _ => {
+            assert_near("a packet each", bps[2] / bps[3], 1514.0 / 300.0, 0.01);
+            assert_near("three times the weight", (bps[2] + bps[3]) / (bps[0] + bps[1]), 3.0, 0.01);
+        }
+    }
     lab.down(&pair.a, "a0");
 }

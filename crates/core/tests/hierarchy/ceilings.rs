@@ -11,7 +11,7 @@ use sluice_core::hierarchy::TreeCore;
 use std::collections::BTreeMap;
 
 laws! {
-    no_node_exceeds_its_ceiling: traces::of(200).ceilings().guarantees().priorities().flows().framing().edits();
+    no_node_exceeds_its_ceiling: traces::of(200).ceilings().guarantees().disciplines().flows().framing().edits();
     the_link_is_exact: traces::of(0);
 }
 

@@ -12,7 +12,7 @@ use sluice_core::hierarchy::TreeCore;
 use std::collections::BTreeMap;
 
 laws! {
-    nothing_is_lost: traces::of(200).ceilings().guarantees().priorities().limits().flows().edits();
+    nothing_is_lost: traces::of(200).ceilings().guarantees().disciplines().limits().flows().edits();
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]

@@ -11,7 +11,7 @@ use sluice_core::hierarchy::{Bucket, Node, TreeCore};
 use std::collections::BTreeMap;
 
 laws! {
-    kept_in_every_window: traces::of(150).guarantees().priorities();
+    kept_in_every_window: traces::of(150).guarantees().disciplines();
 }
 
 /// The number of nodes below each parent.

@@ -190,10 +190,13 @@ mutants! {
         "p->surplus_before = p->surplus_most;" => ";";
     a_child_that_comes_back_has_a_turn_again breaks "sharing::keeps_up_with_the_fluid":
         "tree_nodes.h",
-        "u32 had_turn = k->round == parent_of(t, k)->round;" => "u32 had_turn = 0;";
+        "had_turn = k->round == p->round;" => "had_turn = 0;";
+    guarantees_are_no_part_of_fair_queueing breaks "sharing::guarantees_are_on_top_of_fair_shares":
+        "tree_nodes.h",
+        "node_charge(rate, bytes, now_ns);\n\t\tring_pass" => "node_charge(rate, bytes, now_ns);\n\t\tif (has_heap(parent_of(t, k), SL_TURN_SHARED))\n\t\t\tfair_charge(t, n, bytes);\n\t\tring_pass";
     a_child_that_comes_back_waits_for_a_round breaks "sharing::short_bursts_nearly_reach_ceilings":
         "tree_nodes.h",
-        "!had_turn || k->left_bytes > 0" => "0";
+        "has_rounds && (!had_turn || k->left_bytes > 0)" => "0";
 
     // Strict priority.
     the_lowest_priority_goes_first breaks "priority::never_inverts":
@@ -204,7 +207,39 @@ mutants! {
         "p->priorities &= ~SL_BIT(k->priority);" => ";";
     the_first_of_a_priority_keeps_its_turn breaks "priority::equals_take_turns":
         "tree_nodes.h",
-        "if (p->discipline == SL_TREE_PRIORITY) {\n\t\tring_pass(t, SL_TURN_SHARED, k);" => "if (p->discipline == SL_TREE_PRIORITY) {";
+        "if (p->discipline != SL_TREE_ELASTIC) {\n\t\tring_pass(t, SL_TURN_SHARED, k);" => "if (p->discipline != SL_TREE_ELASTIC) {";
+    a_child_that_comes_is_the_first breaks "priority::equals_take_turns":
+        "tree_nodes.h",
+        "u32 has_rounds = p->discipline == SL_TREE_ELASTIC," => "u32 has_rounds = 1,";
+
+    // Weighted fair queueing.
+    fair_shares_ignore_weights breaks "sharing::siblings_share_to_a_packet":
+        "tree_fair.h",
+        "((u64)bytes << 32) / sl_max(k->weight, 1)" => "((u64)bytes << 32) / 5";
+    packets_cost_alike breaks "sharing::siblings_share_to_a_packet":
+        "tree_fair.h",
+        "((u64)bytes << 32)" => "(1000ULL << 32)";
+    virtual_time_stands_still breaks "sharing::siblings_share_to_a_packet":
+        "tree_fair.h",
+        "contender_at(t, n)->time = contender_at(t, child)->start;" => ";";
+    a_child_that_was_away_is_owed_its_time breaks "sharing::siblings_share_to_a_packet":
+        "tree_fair.h",
+        "\t\tc->start = time;" => "\t\t;";
+    a_child_that_was_served_keeps_its_place breaks "sharing::siblings_share_to_a_packet":
+        "tree_fair.h",
+        "u32 alone = parent_of(t, k)->children == 1;" => "u32 alone = 1;";
+    a_child_that_waited_begins_behind_all breaks "sharing::fair_queueing_keeps_up_with_the_fluid":
+        "tree_fair.h",
+        "\t\tc->start = time;" => "\t\tc->start = time + (1ULL << 46);";
+    the_latest_start_is_the_first breaks "sharing::siblings_share_to_a_packet":
+        "heap.h",
+        "if (virtual_before(heap_at(t, second)->start, heap_at(t, first)->start)) {" => "if (virtual_before(heap_at(t, first)->start, heap_at(t, second)->start)) {";
+    a_child_that_leaves_takes_others_with_it breaks "work::never_waits_in_vain":
+        "heap.h",
+        "heap_merge(t, c->left, c->right), i;" => "c->left, i;";
+    a_heap_becomes_a_list breaks "steps::each_call_visits_few_nodes":
+        "heap.h",
+        "if (left_depth < right_depth) {" => "if (left_depth > right_depth) {";
 
     // Waiting.
     a_node_waits_a_bucket_longer breaks "work::never_waits_in_vain":

@@ -7,12 +7,15 @@ use crate::{
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi::{SL_FIRST_INNER as LINK, SL_LEAF_DIVIDED};
-use sluice_core::hierarchy::{Bucket, Node, TreeCore};
-use std::collections::BTreeMap;
+use sluice_core::hierarchy::{Bucket, Discipline, Node, TreeCore};
+use std::collections::{BTreeMap, BTreeSet};
 
 laws! {
     siblings_share_by_weight: traces::of(200);
+    siblings_share_to_a_packet: traces::of(200).serving(&[Discipline::Fair]);
     keeps_up_with_the_fluid: traces::of(0).ceilings();
+    fair_queueing_keeps_up_with_the_fluid: traces::of(0).ceilings().serving(&[Discipline::Fair]);
+    guarantees_are_on_top_of_fair_shares: traces::of(0).serving(&[Discipline::Fair]);
     short_bursts_nearly_reach_ceilings: traces::of(0);
     guarantees_are_on_top_of_shares: traces::of(0);
 }
@@ -21,13 +24,24 @@ fn all_leaves(case: &Case) -> Vec<u32> {
     case.leaves.iter().map(|(number, _)| *number).collect()
 }
 
-/// Children of a node that are ready all the time: in any window | W_i / w_i - W_j / w_j | <= G + l / w_i + l / w_j, with W what they have
-/// sent, l the longest packet, and G = 1 + the greatest (l - 1) / w of all children: the bound of elastic round robin. Half of the leaves
-/// have packets all the time, others come and go.
+/// Elastic round robin: turns are longer than a packet, by G = 1 + the greatest (l - 1) / w of all children, l the longest packet.
 fn siblings_share_by_weight(core: &'static TreeCore, case: &Case) -> TestCaseResult {
+    siblings_share(core, case, false, |least_weight| 1.0 + (f64::from(LONGEST) - 1.0) / f64::from(least_weight))
+}
+
+/// Weighted fair queueing: turns are no longer than a packet, and that holds from the moment on at which a child comes.
+fn siblings_share_to_a_packet(core: &'static TreeCore, case: &Case) -> TestCaseResult {
+    siblings_share(core, case, true, |_| 0.0)
+}
+
+/// Children of a node that are ready all the time: in any window | W_i / w_i - W_j / w_j | <= turn + l / w_i + l / w_j, with W what they have
+/// sent, l the longest packet, and turn what the least weight of all children adds to it. Half of the leaves have packets all the time, others come
+/// and go: with `comers`, it holds of those too while they are ready.
+fn siblings_share(core: &'static TreeCore, case: &Case, comers: bool, turn: impl Fn(u32) -> f64) -> TestCaseResult {
     let mut world = World::new(core, case);
     let stay: Vec<u32> = all_leaves(case).into_iter().filter(|leaf| leaf % 3 != 2).collect();
-    let mut ready: Vec<u32> = stay.iter().flat_map(|leaf| world.way(*leaf)).filter(|node| *node != LINK).collect();
+    let compared = if comers { all_leaves(case) } else { stay.clone() };
+    let mut ready: Vec<u32> = compared.iter().flat_map(|leaf| world.way(*leaf)).filter(|node| *node != LINK).collect();
     ready.sort_unstable();
     ready.dedup();
     let nodes = world.nodes.clone();
@@ -40,18 +54,26 @@ fn siblings_share_by_weight(core: &'static TreeCore, case: &Case) -> TestCaseRes
     let longest = f64::from(LONGEST);
     let bound = |i: u32, j: u32| {
         let least = nodes.values().filter(|node| node.parent == of(i).0).map(|node| node.weight).min().unwrap_or(1);
-        1.0 + (longest - 1.0) / f64::from(least) + longest / of(i).1 + longest / of(j).1
+        turn(least) + longest / of(i).1 + longest / of(j).1
     };
     let mut sent = BTreeMap::<u32, f64>::new();
+    // Of the pairs that are ready: the least and the greatest difference so far.
     let mut range = BTreeMap::<(u32, u32), (f64, f64)>::new();
+    if !comers {
+        range.extend(pairs.iter().map(|pair| (*pair, (0.0, 0.0))));
+    }
     let mut observe = |world: &World, event: &Event| {
-        let Event::Sent { leaf, bytes, .. } = *event else { return Ok(()) };
-        let way = world.way(leaf);
-        way.iter().for_each(|node| *sent.entry(*node).or_default() += f64::from(bytes));
-        for &(i, j) in pairs.iter().filter(|(i, j)| way.contains(i) || way.contains(j)) {
-            let ahead = |node: u32| sent.get(&node).copied().unwrap_or(0.0) / of(node).1;
+        let way = match *event {
+            Event::Sent { leaf, bytes, .. } => {
+                let way = world.way(leaf);
+                way.iter().for_each(|node| *sent.entry(*node).or_default() += f64::from(bytes));
+                way
+            }
+            _ => Vec::new(),
+        };
+        let ahead = |node: u32| sent.get(&node).copied().unwrap_or(0.0) / of(node).1;
+        for (&(i, j), (least, most)) in range.iter_mut().filter(|((i, j), _)| way.contains(i) || way.contains(j)) {
             let difference = ahead(i) - ahead(j);
-            let (least, most) = range.entry((i, j)).or_insert((difference.min(0.0), difference.max(0.0)));
             (*least, *most) = (least.min(difference), most.max(difference));
             prop_assert!(
                 *most - *least <= bound(i, j) + 0.01,
@@ -61,6 +83,14 @@ fn siblings_share_by_weight(core: &'static TreeCore, case: &Case) -> TestCaseRes
                 *most - *least,
                 bound(i, j)
             );
+        }
+        if comers {
+            let busy: BTreeSet<u32> = world.busy().flat_map(|leaf| world.way(leaf)).collect();
+            let ready = |(i, j): &(u32, u32)| busy.contains(i) && busy.contains(j);
+            range.retain(|pair, _| ready(pair));
+            for &(i, j) in pairs.iter().filter(|pair| ready(pair)) {
+                range.entry((i, j)).or_insert_with(|| (ahead(i) - ahead(j), ahead(i) - ahead(j)));
+            }
         }
         Ok(())
     };
@@ -210,6 +240,14 @@ fn fluid(core: &'static TreeCore, case: &Case, bursts: Bursts) -> TestCaseResult
 
 fn keeps_up_with_the_fluid(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     fluid(core, case, Bursts::Rounds)
+}
+
+fn fair_queueing_keeps_up_with_the_fluid(core: &'static TreeCore, case: &Case) -> TestCaseResult {
+    fluid(core, case, Bursts::Rounds)
+}
+
+fn guarantees_are_on_top_of_fair_shares(core: &'static TreeCore, case: &Case) -> TestCaseResult {
+    guarantees_are_on_top_of_shares(core, case)
 }
 
 /// A ceiling of half of a child's share is nearly reached, with a short burst, beside children of any weight: so its siblings get the rest.

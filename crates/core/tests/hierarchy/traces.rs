@@ -5,7 +5,7 @@ use sluice_abi::{
     SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_LEAF_DIVIDED, SL_TREE_LEVELS, SL_TREE_PKTS,
 };
 use sluice_core::Packet;
-use sluice_core::hierarchy::{Bucket, LeafQueue, Node};
+use sluice_core::hierarchy::{Bucket, Discipline, LeafQueue, Node};
 
 /// The longest packet, bytes.
 pub const LONGEST: u32 = 1514;
@@ -40,6 +40,8 @@ pub enum Step {
     Arrive { leaf: usize, flow: Flow, bytes: u32 },
     /// This node, by its index among all but the link, gets other limits, another weight and, as a leaf, another queue.
     Limit { node: usize, ceil: Option<Bucket>, rate: Option<Bucket>, weight: u32, queue: u32 },
+    /// The node of this index among those that have children serves by another discipline, unless children of it may send.
+    Serve { node: usize, discipline: Discipline },
     /// Leaves with this queue queue by flow in another way.
     SetQueue { queue: usize, conf: LeafQueue },
     /// The leaf moves to the node of this index among those that have children, unless it would have to be empty for that.
@@ -57,7 +59,7 @@ pub enum Step {
 #[derive(Debug, Clone)]
 pub struct Case {
     pub link: Bucket,
-    pub link_by_priority: bool,
+    pub link_discipline: Discipline,
     /// Inner nodes and divided leaves. Parents come before their children.
     pub inners: Vec<(u32, Node)>,
     pub leaves: Vec<(u32, Node)>,
@@ -84,7 +86,7 @@ impl Case {
 pub struct Traces {
     ceilings: bool,
     guarantees: bool,
-    priorities: bool,
+    disciplines: &'static [Discipline],
     limits: bool,
     flows: bool,
     few_slots: bool,
@@ -100,7 +102,7 @@ pub const fn of(steps: usize) -> Traces {
     Traces {
         ceilings: false,
         guarantees: false,
-        priorities: false,
+        disciplines: &[Discipline::Elastic],
         limits: false,
         flows: false,
         few_slots: false,
@@ -121,8 +123,14 @@ impl Traces {
         Traces { guarantees: true, ..self }
     }
 
-    pub const fn priorities(self) -> Traces {
-        Traces { priorities: true, ..self }
+    /// Nodes that serve by any of these.
+    pub const fn serving(self, disciplines: &'static [Discipline]) -> Traces {
+        Traces { disciplines, ..self }
+    }
+
+    /// Nodes that serve by any discipline.
+    pub const fn disciplines(self) -> Traces {
+        self.serving(&[Discipline::Elastic, Discipline::Priority, Discipline::Packets, Discipline::Fair])
     }
 
     pub const fn limits(self) -> Traces {
@@ -164,22 +172,21 @@ impl Traces {
         let queues = if self.flows { vec(queue(), 4).boxed() } else { Just(vec![LeafQueue::fifo()]).boxed() };
         let slots = if self.few_slots { (20..120u32).boxed() } else { Just(SL_TREE_PKTS).boxed() };
         let overhead = if self.framing { (0..60u32).boxed() } else { Just(0).boxed() };
-        (bucket(10_000..200_000), any::<bool>(), inners, leaves, steps, queues, (slots, overhead, any::<u32>()))
-            .prop_map(move |(link, link_by_priority, inners, leaves, steps, queues, (slots, overhead, seed))| {
-                let link_by_priority = link_by_priority && self.priorities;
+        (bucket(10_000..200_000), self.discipline(), inners, leaves, steps, queues, (slots, overhead, any::<u32>()))
+            .prop_map(move |(link, link_discipline, inners, leaves, steps, queues, (slots, overhead, seed))| {
                 let (inners, leaves) = join(inners, leaves);
-                Case { link, link_by_priority, inners, leaves, queues, slots, overhead, steps, seed }
+                Case { link, link_discipline, inners, leaves, queues, slots, overhead, steps, seed }
             })
             .boxed()
     }
 
     fn node(self) -> BoxedStrategy<Node> {
         let limits = (self.ceil(), self.rate(), 1..=10u32, 0..4u32);
-        (limits, any::<bool>(), 1..20u32, self.queue())
-            .prop_map(move |((ceil, rate, weight, priority), by_priority, limit, queue)| Node {
+        (limits, self.discipline(), 1..20u32, self.queue())
+            .prop_map(move |((ceil, rate, weight, priority), discipline, limit, queue)| Node {
                 weight,
                 priority,
-                serves_by_priority: by_priority && self.priorities,
+                discipline,
                 ceil,
                 rate,
                 limit_pkts: if self.limits { limit } else { 0 },
@@ -187,6 +194,10 @@ impl Traces {
                 ..Node::below(LINK)
             })
             .boxed()
+    }
+
+    fn discipline(self) -> impl Strategy<Value = Discipline> {
+        any::<u8>().prop_map(move |nth| self.disciplines[usize::from(nth) % self.disciplines.len()])
     }
 
     fn ceil(self) -> BoxedStrategy<Option<Bucket>> {
@@ -237,6 +248,7 @@ impl Traces {
             12 => arrive,
             2 => (any::<usize>(), self.ceil(), self.rate(), 1..=10u32, self.queue())
                 .prop_map(|(node, ceil, rate, weight, queue)| Step::Limit { node, ceil, rate, weight, queue }),
+            1 => (any::<usize>(), self.discipline()).prop_map(|(node, discipline)| Step::Serve { node, discipline }),
             u32::from(self.flows) => (any::<usize>(), queue()).prop_map(|(queue, conf)| Step::SetQueue { queue, conf }),
             1 => (any::<usize>(), any::<usize>()).prop_map(|(leaf, parent)| Step::Move { leaf, parent }),
             1 => any::<usize>().prop_map(|leaf| Step::Renew { leaf }),

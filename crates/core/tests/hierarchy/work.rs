@@ -9,7 +9,7 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_core::hierarchy::TreeCore;
 
 laws! {
-    never_waits_in_vain: traces::of(200).ceilings().guarantees().priorities().flows().edits();
+    never_waits_in_vain: traces::of(200).ceilings().guarantees().disciplines().flows().edits();
 }
 
 /// When the ceiling of a node has tokens.

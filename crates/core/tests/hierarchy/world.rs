@@ -68,7 +68,7 @@ pub type Observer<'a> = dyn FnMut(&World, &Event) -> TestCaseResult + 'a;
 
 impl World {
     pub fn new(core: &'static TreeCore, case: &Case) -> World {
-        let link = Node { ceil: Some(case.link), serves_by_priority: case.link_by_priority, ..Node::below(LINK) };
+        let link = Node { ceil: Some(case.link), discipline: case.link_discipline, ..Node::below(LINK) };
         let mut world = World {
             tree: Tree::of(core),
             now_ns: 1_000_000_000,
@@ -268,6 +268,19 @@ impl World {
                 let node = Node { ceil, rate, weight, queue, ..self.nodes[&number] };
                 self.configure(number, node, observer)
             }
+            Step::Serve { node, discipline } => {
+                let all: Vec<u32> = case.inners.iter().map(|(number, _)| *number).chain([LINK]).collect();
+                let number = all[node % all.len()];
+                let node = Node { discipline, ..self.nodes[&number] };
+                let answer = self.tree.configure(number, &node, self.now_ns);
+                if answer.is_err() {
+                    let is_busy = self.busy().any(|leaf| self.way(leaf).contains(&number));
+                    prop_assert!(is_busy, "node {} without packets does not change: {:?}", number, answer);
+                    return Ok(());
+                }
+                self.nodes.insert(number, node);
+                observer(self, &Event::Edited(number))
+            }
             Step::SetQueue { queue, conf } => {
                 let queue = queue % self.one_flow.len();
                 self.tree.set_queue(queue as u32, &conf);
@@ -303,7 +316,11 @@ impl World {
 
 /// Plays the trace of a case, and takes packets until none is left.
 pub fn run(core: &'static TreeCore, case: &Case, observer: &mut Observer<'_>) -> Result<World, TestCaseError> {
-    let mut world = World::new(core, case);
+    play(World::new(core, case), case, observer)
+}
+
+/// Plays the trace of a case in a world, and takes packets until none is left.
+pub fn play(mut world: World, case: &Case, observer: &mut Observer<'_>) -> Result<World, TestCaseError> {
     for (gap_ns, step) in &case.steps {
         world.advance(world.now_ns + gap_ns, observer)?;
         world.step(case, step, observer)?;

@@ -6,7 +6,7 @@
 use crate::engine::differences;
 use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
 use sluice_abi as abi;
-use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, Way};
+use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, PlanScheduler, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, Rate};
 use sluice_tables::tree::{self, LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
@@ -92,20 +92,20 @@ impl HtbTree<'_> {
             FLOOR
         };
         let own = (least, burst(least, None));
-        self.line(&self.parent(LINK), NOBODY, own, (link, burst(link, None)), quantum(1))
+        self.line(&self.parent(LINK), NOBODY, own, (link, burst(link, None)), FRAME_BYTES.into())
     }
 
     fn class_line(&self, node: &Node, number: u32) -> String {
         let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
         let limits = (*node.rate.of(self.way), *node.ceil.of(self.way), *node.burst.of(self.way));
-        self.limited_line(parent, number, limits, node.weight)
+        self.limited_line(parent, number, limits, quantum(scheduler_above(self.network, node), node.weight))
     }
 
     /// The line of the HTB class for a class inside a subscriber; its parent is the subscriber's HTB class.
     fn leaf_class_line(&self, leaf: &Leaf, class: &LeafClass, above: u32, number: u32) -> String {
         let rate = class.rate.of(self.way).and_then(|rate| within(rate, leaf, self.way));
         let limits = (rate, *class.ceil.of(self.way), *class.burst.of(self.way));
-        self.limited_line(above, number, limits, class.weight)
+        self.limited_line(above, number, limits, quantum(leaf.classes.scheduler, class.weight))
     }
 
     /// A class with a guarantee, a ceiling and the burst of that.
@@ -114,7 +114,7 @@ impl HtbTree<'_> {
         parent: u32,
         number: u32,
         (rate, ceil, own): (Option<Rate>, Option<Rate>, Option<Bytes>),
-        weight: u32,
+        quantum: u64,
     ) -> String {
         let framing = &self.network.framing;
         let link = self.link_rate();
@@ -123,7 +123,7 @@ impl HtbTree<'_> {
         let rate = rate.map_or(FLOOR, |rate| scaled(rate, framing)).min(ceil);
         // At a ceiling that the link cuts, a burst may last no longer than HTB counts.
         let own = own.map(|own| own.min(Bytes(ceil.bytes_in_ns(*BURST_TIMES_NS.end()).min(u32::MAX.into()))));
-        self.line(&self.parent(parent), number, (rate, burst(rate, None)), (ceil, burst(ceil, own)), quantum(weight))
+        self.line(&self.parent(parent), number, (rate, burst(rate, None)), (ceil, burst(ceil, own)), quantum)
     }
 
     fn parent(&self, number: u32) -> String {
@@ -188,9 +188,15 @@ pub fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
     }
     let most = QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
-    let weights = nodes.map(|node| node.weight).chain(network.leaf_classes().map(|(_, class)| class.weight));
-    if weights.into_iter().any(|weight| weight > most) {
+    let nodes = nodes.map(|node| (scheduler_above(network, node), node.weight));
+    let classes = network.leaf_classes().map(|(leaf, class)| (network.leaves[leaf].classes.scheduler, class.weight));
+    let (quanta, weights): (Vec<_>, Vec<_>) =
+        nodes.chain(classes).partition(|(scheduler, _)| *scheduler == PlanScheduler::DeficitRoundRobin);
+    if weights.iter().any(|(_, weight)| *weight > most) {
         all.push(format!("a weight of more than {most} counts as {most}"));
+    }
+    if quanta.iter().any(|(_, quantum)| !QUANTA_BYTES.contains(quantum)) {
+        all.push(format!("a quantum of less than {0} bytes counts as {0}", QUANTA_BYTES.start()));
     }
     all.extend(differences::of_link(&network.framing, *network.link().ceil.of(way), header_bytes));
     all.extend(differences::of_every_policy());
@@ -221,9 +227,15 @@ pub(crate) fn touched(changes: &[abi::sl_tree_change], to: &TreeTable) -> HashSe
     changes.iter().filter(|change| change.kind == abi::SL_CHANGE_NODE).map(|change| change.at).collect()
 }
 
-/// HTB quantum of a weight, bytes.
-fn quantum(weight: u32) -> u64 {
-    (u64::from(FRAME_BYTES) * u64::from(weight)).min((*QUANTA_BYTES.end()).into())
+/// The scheduler of what is above a node.
+fn scheduler_above(network: &Network, node: &Node) -> PlanScheduler {
+    network.node(node.parent).map_or(PlanScheduler::default(), |above| above.scheduler)
+}
+
+/// HTB quantum of a class with this weight, or this quantum, bytes.
+fn quantum(scheduler: PlanScheduler, weight: u32) -> u64 {
+    let unit = if scheduler == PlanScheduler::DeficitRoundRobin { 1 } else { FRAME_BYTES };
+    (u64::from(unit) * u64::from(weight)).clamp((*QUANTA_BYTES.start()).into(), (*QUANTA_BYTES.end()).into())
 }
 
 /// The nodes to be made anew for a change, since HTB moves no class: those that get another parent, with all below them. Deepest first.

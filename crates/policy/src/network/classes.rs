@@ -1,6 +1,7 @@
 //! The classes inside subscribers: those of a plan, and the rules that choose one for a packet.
 
 use super::{Burst, EachWay, Plan};
+use crate::bytes::FRAME_BYTES;
 use crate::class_id::ClassId;
 use crate::limit::Limit;
 use crate::queue::{Codel, Queue};
@@ -22,6 +23,13 @@ pub enum PlanScheduler {
     ElasticRoundRobin,
     /// The most urgent first.
     StrictPriority,
+    /// In turn, with one packet each.
+    RoundRobin,
+    /// In turn, with a quantum of bytes each. The core serves so by elastic round robin, with the quantum as the weight: turns that a debt would skip are
+    /// made up for in one.
+    DeficitRoundRobin,
+    /// By weight, fair at every moment to a packet of each.
+    WeightedFairQueuing,
 }
 
 impl PlanScheduler {
@@ -29,6 +37,9 @@ impl PlanScheduler {
     pub const NAMES: &[(&str, PlanScheduler)] = &[
         ("elastic_round_robin", PlanScheduler::ElasticRoundRobin),
         ("strict_priority", PlanScheduler::StrictPriority),
+        ("round_robin", PlanScheduler::RoundRobin),
+        ("deficit_round_robin", PlanScheduler::DeficitRoundRobin),
+        ("weighted_fair_queuing", PlanScheduler::WeightedFairQueuing),
     ];
 
     /// The name, as policies have it.
@@ -36,6 +47,39 @@ impl PlanScheduler {
         match self {
             PlanScheduler::ElasticRoundRobin => "elastic_round_robin",
             PlanScheduler::StrictPriority => "strict_priority",
+            PlanScheduler::RoundRobin => "round_robin",
+            PlanScheduler::DeficitRoundRobin => "deficit_round_robin",
+            PlanScheduler::WeightedFairQueuing => "weighted_fair_queuing",
+        }
+    }
+
+    /// The key of a class by which it orders or shares. None: all are alike.
+    pub fn key(self) -> Option<&'static str> {
+        match self {
+            PlanScheduler::ElasticRoundRobin | PlanScheduler::WeightedFairQueuing => Some("weight"),
+            PlanScheduler::StrictPriority => Some("priority"),
+            PlanScheduler::DeficitRoundRobin => Some("quantum"),
+            PlanScheduler::RoundRobin => None,
+        }
+    }
+
+    /// The value of that key, of a class with this weight, which may be a quantum, and this priority.
+    pub fn value(self, weight: u32, priority: u8) -> Option<u32> {
+        self.key().map(|key| if key == "priority" { priority.into() } else { weight })
+    }
+
+    /// The share of such a class, in words.
+    pub fn share(self, weight: u32, priority: u8) -> String {
+        let named = self.key().zip(self.value(weight, priority));
+        named.map_or("a packet each".to_owned(), |(key, value)| format!("{key} {value}"))
+    }
+
+    /// The value that the key has where a policy does not name it. None: it must.
+    pub(super) fn default_value(self) -> Option<u32> {
+        match self {
+            PlanScheduler::StrictPriority => None,
+            PlanScheduler::DeficitRoundRobin => Some(FRAME_BYTES),
+            _ => Some(1),
         }
     }
 }
@@ -53,7 +97,7 @@ pub struct PlanClass {
     pub ceil: EachWay<Option<Rate>>,
     /// The most that passes at once after a pause. `None`: as for a plan.
     pub burst: EachWay<Option<Burst>>,
-    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`].
+    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`]; with [`PlanScheduler::DeficitRoundRobin`] its quantum, bytes.
     pub weight: u32,
     /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
     pub priority: u8,

@@ -103,17 +103,18 @@ pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
 
 fn node(network: &Network, node: &Node) -> Values {
     let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = node;
-    let orders = |number: u16| network.node(number).is_some_and(|node| node.scheduler == PlanScheduler::StrictPriority);
+    let scheduler_above = network.node(*parent).map_or(PlanScheduler::default(), |above| above.scheduler);
     let text = |values: &EachWay<Option<Rate>>| values.map(|own| rate(*own));
     let is_inner = *number >= network.link().number && network.is_class_tree();
     let above = network.node(*parent).filter(|above| above.number != network.link().number);
     let mut values = present([
         ("name", Some(name.clone())),
         (if network.is_class_tree() { "parent" } else { "site" }, above.map(|above| above.id.clone())),
-        ("weight", Some(weight.to_string())),
-        ("priority", orders(*parent).then(|| priority.to_string())),
         ("scheduler", is_inner.then(|| scheduler.name().to_owned())),
     ]);
+    if let Some((key, value)) = scheduler_above.key().zip(scheduler_above.value(*weight, *priority)) {
+        values.extend(present([(key, Some(value.to_string()))]));
+    }
     values.extend(each_way(network, ["rate", "rate.down", "rate.up"], text(least)));
     values.extend(each_way(network, ["ceil", "ceil.down", "ceil.up"], text(ceil)));
     let burst = burst.map(|burst| burst.map(|burst| burst.to_string()));
@@ -137,7 +138,6 @@ fn leaf(network: &Network, leaf: &Leaf, addresses: &[Address]) -> Values {
 /// The classes inside a leaf on one line. Of their queues, those that differ from the leaf's are told.
 fn shown_classes(network: &Network, leaf: &Leaf) -> String {
     let LeafClasses { scheduler, classes, default } = &*leaf.classes;
-    let by_priority = *scheduler == PlanScheduler::StrictPriority;
     let one = |(place, class): (usize, &LeafClass)| {
         let LeafClass { id, name, weight, priority, rate: least, ceil, burst, queue } = class;
         let of_ways = |what: &str, values: EachWay<Option<String>>| match &values {
@@ -148,7 +148,7 @@ fn shown_classes(network: &Network, leaf: &Leaf) -> String {
                 values.named().into_iter().filter_map(one).collect()
             }
         };
-        let share = if by_priority { format!("priority {priority}") } else { format!("weight {weight}") };
+        let share = scheduler.share(*weight, *priority);
         let default = if place == *default { " (default)" } else { "" };
         let mut words = vec![format!("{id} {name}{default}"), share];
         words.extend(of_ways("rate", least.map(|own| rate(*own))));

@@ -63,18 +63,10 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
         text += &format!("  \"scheduler\": \"{}\",\n", tree.scheduler.name());
     }
     let parent = |site: Option<usize>| site.and_then(|site| policy.sites.sites.get(site));
-    let by_priority = |site: Option<usize>| match site {
-        Some(site) => tree.inner[site].scheduler == PlanScheduler::StrictPriority,
-        None => tree.scheduler == PlanScheduler::StrictPriority,
-    };
+    let scheduler = |site: Option<usize>| site.map_or(tree.scheduler, |site| tree.inner[site].scheduler);
     let share = |fields: &mut Fields, site: Option<usize>, weight: u32, priority: u8| {
         fields.extend(parent(site).map(|site| ("parent", site.name.clone().into())));
-        if weight != 1 {
-            fields.push(("weight", weight.into()));
-        }
-        if by_priority(site) {
-            fields.push(("priority", priority.into()));
-        }
+        fields.extend(share_of(scheduler(site), weight, priority));
     };
     let inner = policy.sites.sites.iter().zip(&tree.inner).map(|(site, own)| {
         let mut fields: Fields = vec![("name", site.name.clone().into())];
@@ -100,6 +92,12 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
     });
     let classes = list(inner.chain(leaves));
     text + &classification(&policy.classification) + &format!("  \"classes\": {classes}\n}}\n")
+}
+
+/// The key by which a scheduler shares, unless its value is the default.
+fn share_of(scheduler: PlanScheduler, weight: u32, priority: u8) -> Option<(&'static str, Value)> {
+    let value = scheduler.value(weight, priority)?;
+    (scheduler.default_value() != Some(value)).then_some((scheduler.key()?, value.into()))
 }
 
 fn named(name: &str, fields: &Fields) -> String {
@@ -211,12 +209,7 @@ fn plan_class(plan: &Plan, class: &PlanClass) -> Fields {
     let mut fields: Fields = vec![("id", class.id.0.into()), ("name", class.name.clone().into())];
     fields.extend(rates([("rate", &class.rate), ("ceil", &class.ceil)]));
     burst(&mut fields, &class.burst);
-    if class.weight != 1 {
-        fields.push(("weight", class.weight.into()));
-    }
-    if plan.scheduler == PlanScheduler::StrictPriority {
-        fields.push(("priority", class.priority.into()));
-    }
+    fields.extend(share_of(plan.scheduler, class.weight, class.priority));
     if class.limit != plan.limit {
         limit(&mut fields, class.limit);
     }

@@ -1,6 +1,6 @@
 //! A network in a few lines for people.
 
-use super::{Address, Network, Node, PlanScheduler};
+use super::{Address, Network, Node};
 use crate::class_id::ClassId;
 use crate::rate::Rate;
 
@@ -66,10 +66,9 @@ fn of_class_tree(network: &Network, mut rows: Vec<(&'static str, String)>) -> St
 
 /// The lines of all below a node.
 fn below(network: &Network, above: &Node, depth: usize, lines: &mut Vec<[String; 5]>) {
-    let by_priority = above.scheduler == PlanScheduler::StrictPriority;
     let line = |name: String, node: &Node, queue: &str| {
         let rate = |rate: Option<Rate>| rate.map_or("-".to_owned(), |rate| rate.to_string());
-        let share = if by_priority { format!("priority {}", node.priority) } else { format!("weight {}", node.weight) };
+        let share = above.scheduler.share(node.weight, node.priority);
         let name = format!("{:1$}{name}", "", 2 * depth);
         [name, rate(node.rate.down), rate(node.ceil.down), share, queue.to_owned()]
     };

@@ -1,7 +1,7 @@
 //! The keys of a policy with a class tree: `parent` and `scheduler` of classes, and the keys that are not supported there.
 
 use super::object::{Field, Object, Reader};
-use super::{About, about, class, cross, link, network, plan, queue, rules, sets};
+use super::{About, about, class, cross, link, network, queue, rules, sets, share};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
@@ -33,7 +33,7 @@ const COMMON: &[&str] = &[
 ];
 /// Keys of both kinds of classes.
 const CLASS_KEYS: &[&str] =
-    &["name", "parent", "priority", "weight", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
+    &["name", "parent", "priority", "weight", "quantum", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
 /// The key that only inner classes have.
 const INNER_KEY: &str = "scheduler";
 /// Keys that only leaf classes have, beside those of queues.
@@ -122,8 +122,8 @@ fn scheduler(reader: &mut Reader, object: &Object) -> PlanScheduler {
     if let Some((field, name)) = field.and_then(|field| Some((field, others.find(|name| field.is_text(name))?))) {
         let title = format!("\"scheduler\" cannot be \"{name}\" in a class tree");
         let finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "for flat classes only");
-        let help = "elastic_round_robin shares by weight, strict_priority serves the most urgent first";
-        reader.report(finding.help(help));
+        let names: Vec<&str> = PlanScheduler::NAMES.iter().map(|(name, _)| *name).collect();
+        reader.report(finding.help(format!("one of: {}", names.join(", "))));
         return PlanScheduler::default();
     }
     field.and_then(|field| reader.choice(field, PlanScheduler::NAMES)).unwrap_or_default()
@@ -346,16 +346,17 @@ impl Tree {
             let parent = above(index);
             let orders = parent.map_or(tree.scheduler, |parent: usize| tree.inner[parent].scheduler);
             let (rate, ceil) = limits(reader, &class.object);
+            let share = share_of(reader, class, orders);
             sites.push(Site {
                 name: class.name.clone(),
                 parent,
                 rate,
                 ceil,
-                weight: plan::weight(reader, &class.object),
+                weight: share.weight,
                 span: Where(class.span.clone()),
             });
             tree.inner.push(TreeInner {
-                priority: priority(reader, class, orders),
+                priority: share.priority,
                 scheduler: scheduler(reader, &class.object),
                 burst: class::burst(reader, &class.object),
             });
@@ -367,7 +368,8 @@ impl Tree {
             let mut plan = Plan::new(&class.name, Where(class.span.clone()));
             (plan.rate, plan.ceil) = limits(reader, &class.object);
             plan.burst = EachWay::both(class::burst(reader, &class.object).map(Burst::Bytes));
-            plan.weight = plan::weight(reader, &class.object);
+            let share = share_of(reader, class, orders);
+            plan.weight = share.weight;
             plan.limit = class.object.get("limit").and_then(|field| class::limit(reader, field));
             (plan.queue, plan.codel) = queue::read(reader, &class.object, queue::Default::Fifo);
             subscribers.push(Subscriber {
@@ -381,7 +383,7 @@ impl Tree {
                 span: Where(class.span.clone()),
             });
             plans.push(plan);
-            tree.leaves.push(TreeLeaf { id, priority: priority(reader, class, orders) });
+            tree.leaves.push(TreeLeaf { id, priority: share.priority });
         }
         Parts { sites, plans, subscribers, tree }
     }
@@ -396,31 +398,14 @@ fn limits(
     (EachWay::both(rate), EachWay::both(class::ceil(reader, object)))
 }
 
-/// Reads `priority`: required if the parent serves by strict priority, else an error.
-fn priority(reader: &mut Reader, class: &Written<'_>, orders: PlanScheduler) -> u8 {
-    let field = class.object.get("priority");
-    match (field, orders) {
-        (None, PlanScheduler::StrictPriority) => {
-            let title = format!("the class {} has no \"priority\"", excerpt(&class.name));
-            let finding = Diagnostic::error(Kind::MissingKey, title);
-            let finding = finding.at(class.object.brace(), "\"priority\" is missing here");
-            reader.report(
-                finding.help("its parent, or the policy, has the \"scheduler\" strict_priority; 0 is the most urgent"),
-            );
-        }
-        (Some(field), PlanScheduler::ElasticRoundRobin) => {
-            let finding = Diagnostic::error(
-                Kind::Scheduler,
-                "\"priority\" below a parent with the \"scheduler\" elastic_round_robin",
-            );
-            let finding = finding.at(field.key_span.clone(), "has no effect");
-            reader.report(finding.help(
-                "write `\"scheduler\": \"strict_priority\"` into the class above, or into the policy; or give a \"rate\", which goes first",
-            ));
-        }
-        _ => {}
-    }
-    let meaning = "0 is the most urgent; equal numbers take turns";
-    let most = i64::from(abi::SL_TREE_PRIORITIES) - 1;
-    field.and_then(|field| reader.integer(field, 0..=most, meaning)).unwrap_or_default()
+/// The share of a class below a parent with this scheduler.
+fn share_of(reader: &mut Reader, class: &Written<'_>, scheduler: PlanScheduler) -> share::Share {
+    let place = share::Place {
+        scheduler,
+        most_priority: abi::SL_TREE_PRIORITIES - 1,
+        class: &format!("the class {}", excerpt(&class.name)),
+        below: "below a parent",
+        above: "the class above or the policy",
+    };
+    share::read(reader, &class.object, &place)
 }

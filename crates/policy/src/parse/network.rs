@@ -3,7 +3,7 @@
 use super::node::{Known, addresses, rates};
 use super::object::{Field, Object, Reader};
 use super::rule::check_interface;
-use super::{About, about, cross, each_host, link, plan, rules, sets};
+use super::{About, about, cross, each_host, link, plan, rules, sets, share};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
@@ -292,7 +292,7 @@ impl Tree {
             }
             let Some(object) = reader.object(entry.value, &entry.path, "a site", SITE_KEYS) else { continue };
             let (rate, ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
-            let weight = plan::weight(reader, &object);
+            let weight = share::weight(reader, &object);
             let index = self.sites.len();
             self.known.insert(entry.key.to_owned(), place.clone());
             self.sites.push(Site { name: entry.key.to_owned(), parent, rate, ceil, weight, span: Where(place) });

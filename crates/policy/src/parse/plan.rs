@@ -3,13 +3,11 @@
 use super::class;
 use super::node::{each_way, rates};
 use super::object::{Field, Object, Reader};
-use super::queue;
+use super::{queue, share};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
-use crate::network::{
-    BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_PLAN_CLASSES, Plan, PlanClass, PlanScheduler, names,
-};
+use crate::network::{BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, Plan, PlanClass, PlanScheduler, names};
 use crate::policy::MAX_CLASS_NAME_BYTES;
 use crate::source::Where;
 use crate::{quantity, time};
@@ -21,7 +19,7 @@ pub(super) const KEYS: &[&str] =
     &with_queue::<7, 14>(["rate", "ceil", "burst", "weight", "scheduler", "classes", "limit"]);
 /// Every key of a class of a plan.
 pub(super) const CLASS_KEYS: &[&str] =
-    &with_queue::<8, 15>(["id", "name", "rate", "ceil", "burst", "weight", "priority", "limit"]);
+    &with_queue::<9, 16>(["id", "name", "rate", "ceil", "burst", "weight", "quantum", "priority", "limit"]);
 
 /// These keys, and those of a queue behind them.
 const fn with_queue<const OWN: usize, const ALL: usize>(own: [&'static str; OWN]) -> [&'static str; ALL] {
@@ -58,7 +56,7 @@ fn read(reader: &mut Reader, entry: &Field) -> Plan {
     let Some(object) = reader.object(entry.value, &entry.path, "a plan", KEYS) else { return plan };
     (plan.rate, plan.ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
     plan.burst = bursts(reader, &object);
-    plan.weight = weight(reader, &object);
+    plan.weight = share::weight(reader, &object);
     if let Some(field) = object.get("scheduler") {
         plan.scheduler = reader.choice(field, PlanScheduler::NAMES).unwrap_or_default();
     }
@@ -74,12 +72,6 @@ fn read(reader: &mut Reader, entry: &Field) -> Plan {
         }
     }
     plan
-}
-
-pub(super) fn weight(reader: &mut Reader, object: &Object) -> u32 {
-    let meaning = "the share beside others below the same parent: 3 gets three times what 1 gets";
-    let field = object.get("weight");
-    field.and_then(|field| reader.integer(field, 1..=i64::from(MAX_NODE_WEIGHT), meaning)).unwrap_or(1)
 }
 
 fn bursts(reader: &mut Reader, object: &Object) -> EachWay<Option<Burst>> {
@@ -142,24 +134,17 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
     let is_numbered = id.is_some();
     let id = ClassId(id.unwrap_or_default());
     let name = object.get("name").and_then(|field| reader.name(field, MAX_CLASS_NAME_BYTES));
-    let by_priority = plan.scheduler == PlanScheduler::StrictPriority;
-    let meaning = "0 is the most urgent; equal numbers take turns";
-    let field = object.get("priority");
-    if by_priority && field.is_none() {
-        let title = format!("class {id} of the plan {} has no \"priority\"", excerpt(&plan.name));
-        let finding = Diagnostic::error(Kind::MissingKey, title).at(object.brace(), "\"priority\" is missing here");
-        reader.report(finding.help("strict_priority orders the classes by it, 0 is the most urgent"));
-    }
-    if let Some(field) = field.filter(|_| !by_priority) {
-        let finding = Diagnostic::error(Kind::Scheduler, "\"priority\" in a plan that shares by weight");
-        let finding = finding.at(field.key_span.clone(), "nothing orders by it");
-        reader.report(
-            finding.help("write `\"scheduler\": \"strict_priority\"` into the plan, or a \"rate\", which goes first"),
-        );
-    }
-    let priority = field
-        .and_then(|field| reader.integer(field, 0..=i64::from(abi::SL_PART_PRIORITIES) - 1, meaning))
-        .unwrap_or_default();
+    let share = share::read(
+        reader,
+        &object,
+        &share::Place {
+            scheduler: plan.scheduler,
+            most_priority: abi::SL_PART_PRIORITIES - 1,
+            class: &format!("class {id} of the plan {}", excerpt(&plan.name)),
+            below: "in a plan",
+            above: "the plan",
+        },
+    );
     let (queue, codel) = queue::read_or(reader, &object, (plan.queue, plan.codel));
     let class = PlanClass {
         id,
@@ -167,8 +152,8 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
         rate: rates(reader, &object, "rate"),
         ceil: rates(reader, &object, "ceil"),
         burst: bursts(reader, &object),
-        weight: weight(reader, &object),
-        priority,
+        weight: share.weight,
+        priority: share.priority,
         queue,
         codel,
         limit: object.get("limit").map_or(plan.limit, |field| class::limit(reader, field)),

@@ -78,22 +78,24 @@ pub fn owner_of_subscriber(key: &str) -> u64 {
     owner("subscriber", 0, key)
 }
 
-/// The kind in the hash of a leaf's owner. Leaves with classes and without, and those by weight and by priority, are of different kinds, since a leaf
+/// The kind in the hash of a leaf's owner. Leaves with classes and without, and those that share by different disciplines of the core, are of different kinds, since a leaf
 /// changes between them only while it is empty.
 fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
     match classes.scheduler {
         _ if classes.classes.is_empty() => kind.to_owned(),
         PlanScheduler::ElasticRoundRobin => format!("{kind} by weight"),
         PlanScheduler::StrictPriority => format!("{kind} by priority"),
+        other => format!("{kind} by {}", other.name()),
     }
 }
 
 /// The kind in the hash of an inner node's owner. It tells the scheduler: the core can change that only while no child has packets to send, so a node
 /// with another one is a new node.
-fn kind_of_site(site: &Node) -> &'static str {
+fn kind_of_site(site: &Node) -> String {
     match site.scheduler {
-        PlanScheduler::ElasticRoundRobin => "site",
-        PlanScheduler::StrictPriority => "site by priority",
+        PlanScheduler::ElasticRoundRobin => "site".to_owned(),
+        PlanScheduler::StrictPriority => "site by priority".to_owned(),
+        other => format!("site by {}", other.name()),
     }
 }
 
@@ -126,7 +128,7 @@ fn owners(network: &Network) -> Owners {
     Owners {
         leaves: leaves.map(|(leaf, kind)| owner(kind, 0, &leaf.node.id)).collect(),
         classes: classes.collect(),
-        sites: sites.map(|(site, depth)| owner(kind_of_site(site), *depth, &site.id)).collect(),
+        sites: sites.map(|(site, depth)| owner(&kind_of_site(site), *depth, &site.id)).collect(),
     }
 }
 

@@ -122,6 +122,17 @@ fn classes_alone_lead_to_their_leaves() {
     for change in weighted.changes_to(&urgent) {
         tree.make(&change, 1).unwrap_or_else(|refused| panic!("{refused:?}"));
     }
+    // Under every other scheduler too; a quantum is a weight.
+    for (scheduler, more, discipline, weight) in [
+        ("round_robin", "", abi::SL_TREE_PACKETS, 1),
+        ("weighted_fair_queuing", r#", "weight": 4"#, abi::SL_TREE_FAIR, 4),
+        ("deficit_round_robin", r#", "quantum": 9000"#, abi::SL_TREE_ELASTIC, 9000),
+        ("deficit_round_robin", "", abi::SL_TREE_ELASTIC, 1514),
+    ] {
+        let (other, numbers) = table(&office(scheduler, more), &numbers.owners, &weighted);
+        assert_eq!((other.nodes[&(LINK + 2)].discipline, other.nodes[&0].weight), (discipline, weight), "{scheduler}");
+        assert_eq!(numbers.gone(), vec![LINK + 1], "{scheduler} is another node");
+    }
     // A class that goes leads to its leaf until that goes too.
     let (last, after) = table(&without_guests(), &others.owners, &urgent);
     for change in urgent.changes_to(&last) {

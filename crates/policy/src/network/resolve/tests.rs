@@ -337,11 +337,14 @@ fn text() -> impl Strategy<Value = String> {
             }
             if i > 1 {
                 let mut calls = serde_json::json!({ "id": i, "rate": "31kbit", "queue": "flows" });
-                let mut rest = serde_json::json!({ "id": 14, "name": "rest", "weight": 3, "burst": burst });
-                if fifo {
-                    plan["scheduler"] = "strict_priority".into();
-                    calls["priority"] = 2.into();
-                    rest["priority"] = 15.into();
+                let mut rest = serde_json::json!({ "id": 14, "name": "rest", "burst": burst });
+                let (scheduler, _) = PlanScheduler::NAMES[(i + usize::from(fifo)) % PlanScheduler::NAMES.len()];
+                plan["scheduler"] = scheduler.into();
+                match scheduler {
+                    "strict_priority" => (calls["priority"], rest["priority"]) = (2.into(), 15.into()),
+                    "deficit_round_robin" => rest["quantum"] = 3000.into(),
+                    "round_robin" => {}
+                    _ => rest["weight"] = 3.into(),
                 }
                 plan["classes"] = serde_json::json!([calls, rest]);
             }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Weighted fair queueing among the children of a node: by virtual start times, as in weighted_fair_queuing.h, for any number of children.
+ *
+ * The child with the smallest start is served, and its start is the virtual time of the node then. A child that has been away begins at
+ * that time, or where it stopped, if that is later.
+ *
+ * Fairness: while two children may both send, what they are served, each divided by its weight, differs by at most
+ * l_f / w_f + l_m / w_m, l the largest packet of each. What a guarantee sends ahead of its turn is not counted.
+ * Cost: O(log children) for a packet; O(1) while a child is alone.
+ */
+#pragma once
+#include "heap.h"
+
+/* The furthest that a child is ahead when it comes back, more than any packet. What looks further away is a time from before the clock went round. */
+#define SL_FAIR_MOST_BYTES (1ULL << 22)
+
+SL_FN struct sl_contender *contender_at(struct sl_tree *t, u32 n)
+{
+	return sl_at(t->contender, n);
+}
+
+/* Node n is new among the children of a parent. */
+SL_FN void fair_begin(struct sl_tree *t, u32 n, u32 parent)
+{
+	contender_at(t, n)->start = contender_at(t, parent)->time;
+}
+
+/* Node n may send, beside others. */
+SL_GLOBAL int fair_join(struct sl_tree *t SL_NONNULL, u32 n)
+{
+	struct sl_node *k = node_at(t, n);
+	struct sl_contender *c = contender_at(t, n);
+	struct sl_inner *p = parent_of(t, k);
+	u64 time = contender_at(t, node_parent(k))->time;
+
+	if (c->start - time > (SL_FAIR_MOST_BYTES << 32) / sl_max(k->weight, 1))
+		c->start = time;
+	c->left = c->right = c->above = 0;
+	c->depth = 1;
+	p->first[SL_TURN_SHARED] = (u16)heap_merge(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
+	return 0;
+}
+
+/* Node n, which might send, does not any more. */
+SL_GLOBAL int fair_leave(struct sl_tree *t SL_NONNULL, u32 n)
+{
+	struct sl_inner *p = parent_of(t, node_at(t, n));
+
+	p->first[SL_TURN_SHARED] = (u16)heap_remove(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
+	return 0;
+}
+
+/* Node n serves this child, which is the first of its heap. */
+SL_FN void fair_serve(struct sl_tree *t, u32 n, u32 child)
+{
+	contender_at(t, n)->time = contender_at(t, child)->start;
+}
+
+/* Node n, which may send, has sent so many bytes in its turn. */
+SL_GLOBAL int fair_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 bytes)
+{
+	struct sl_node *k = node_at(t, n);
+	struct sl_contender *c = contender_at(t, n);
+	u32 alone = parent_of(t, k)->children == 1;
+
+	if (!alone)
+		fair_leave(t, n);
+	c->start += ((u64)bytes << 32) / sl_max(k->weight, 1);
+	if (!alone)
+		fair_join(t, n);
+	return 0;
+}
