@@ -7,8 +7,15 @@ fn main() {
     for dir in ["abi", "sched"] {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
-    let sources =
-        ["src/addresses.c", "src/each_host.c", "src/hierarchy.c", "src/native.c", "src/pipes.c", "src/police.c"];
+    let sources = [
+        "src/addresses.c",
+        "src/each_host.c",
+        "src/hierarchy.c",
+        "src/native.c",
+        "src/pipes.c",
+        "src/police.c",
+        "src/shared_credit.c",
+    ];
     sources.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
     cc::Build::new()
         .files(sources)

@@ -6,6 +6,7 @@ pub mod each_host;
 pub mod hierarchy;
 pub mod pipes;
 pub mod police;
+pub mod shared_credit;
 
 use sluice_abi as abi;
 

@@ -1,0 +1,231 @@
+//! Schedulers of several tx queues that share one link: its rate, and the ceilings, guarantees and weights of classes hold for all of them together
+//! (`sched/shared_credit.h`, `sched/shared_shares.h`, `sched/shared_dequeue.h`).
+
+use crate::{RawVerdict, SEND, Scheduler, Verdict, WAIT};
+use sluice_abi as abi;
+use std::cell::UnsafeCell;
+
+/// One build of the functions that instances share a link by, as `sl_shared_core` of `shared_credit.c` lists them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SharedCore {
+    sched_bytes: u32,
+    link_bytes: u32,
+    instance_bytes: u32,
+    conf_bytes: u32,
+    rate: unsafe extern "C" fn(*mut abi::sl_shared_rate, u64, u64, u32),
+    fill: unsafe extern "C" fn(*mut u64, *const abi::sl_shared_rate, *mut i32, u64, u64) -> u64,
+    give_back: unsafe extern "C" fn(*mut u64, *const abi::sl_shared_rate, u32),
+    join: unsafe extern "C" fn(
+        *mut abi::sl_shared_siblings,
+        *const abi::sl_shared_conf,
+        *mut abi::sl_shared_instance,
+        u32,
+        u64,
+    ),
+    leave: unsafe extern "C" fn(*mut abi::sl_shared_siblings, *mut abi::sl_shared_instance, u32),
+    dequeue: unsafe extern "C" fn(
+        *mut abi::sl_sched,
+        *mut abi::sl_shared_instance,
+        *mut abi::sl_shared_link,
+        *const abi::sl_shared_conf,
+        u64,
+        *mut RawVerdict,
+    ),
+    stop: unsafe extern "C" fn(*mut abi::sl_shared_instance, *mut abi::sl_shared_link, *const abi::sl_shared_conf, u64),
+}
+
+unsafe extern "C" {
+    safe static sl_shared_core: SharedCore;
+}
+
+impl SharedCore {
+    /// The build that is linked into this program.
+    pub fn built_in() -> &'static SharedCore {
+        &sl_shared_core
+    }
+
+    /// Whether it was compiled with the structs of this program.
+    pub fn fits(&self) -> bool {
+        self.sched_bytes as usize == size_of::<abi::sl_sched>()
+            && self.link_bytes as usize == size_of::<abi::sl_shared_link>()
+            && self.instance_bytes as usize == size_of::<abi::sl_shared_instance>()
+            && self.conf_bytes as usize == size_of::<abi::sl_shared_conf>()
+    }
+}
+
+/// A rate that instances draw from: its batch and its burst are at least as long as `sched/shared_credit.h` says.
+pub fn rate(bits_per_second: u64, burst_ns: u64, frame_bytes: u32) -> abi::sl_shared_rate {
+    // SAFETY: integers are valid when they are 0.
+    let mut rate: abi::sl_shared_rate = unsafe { std::mem::zeroed() };
+    // Rounded up, so that no rate is exceeded.
+    let cost = ((8_000_000_000u128 << 20).div_ceil(u128::from(bits_per_second))) as u64;
+    // SAFETY: the rate is whole.
+    unsafe { (SharedCore::built_in().rate)(&mut rate, cost, burst_ns, frame_bytes) };
+    rate
+}
+
+/// A bucket of a shared rate; any thread may draw from it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Bucket(std::sync::atomic::AtomicU64);
+
+impl Bucket {
+    /// Raises credit that is used up to a batch, if it can be spent within a time ahead. Returns from when it can; times are in 1/64 ns.
+    pub fn fill(&self, rate: &abi::sl_shared_rate, credit_bytes: &mut i32, now: u64, ahead: u64) -> Result<u64, u64> {
+        // SAFETY: only atomic operations change the word; the rate is only read, and the credit is the caller's.
+        let from = unsafe { (SharedCore::built_in().fill)(self.0.as_ptr(), rate, credit_bytes, now, ahead) };
+        if from <= now + ahead { Ok(from) } else { Err(from) }
+    }
+
+    /// Puts back bytes that were drawn and not spent.
+    pub fn give_back(&self, rate: &abi::sl_shared_rate, bytes: u32) {
+        // SAFETY: only atomic operations change the word; the rate is only read.
+        unsafe { (SharedCore::built_in().give_back)(self.0.as_ptr(), rate, bytes) }
+    }
+
+    /// The time at which the bucket is full again, in 1/64 ns.
+    pub fn full(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// The weight and rates of a class over all instances.
+#[derive(Debug, Clone, Copy)]
+pub struct Class {
+    /// Its share of what guarantees leave; 1 to 65535.
+    pub weight: u32,
+    /// The most that it sends, bit/s.
+    pub ceiling: Option<u64>,
+    /// The least that it can send, bit/s.
+    pub guarantee: Option<u64>,
+}
+
+impl Default for Class {
+    fn default() -> Class {
+        Class { weight: 1, ceiling: None, guarantee: None }
+    }
+}
+
+/// The configuration of instances that share a link.
+pub struct Conf(Box<abi::sl_shared_conf>);
+
+impl Conf {
+    /// So many instances of a link with this rate and burst, and classes 0 and on; `frame_bytes` is the longest frame on the wire.
+    pub fn new(instances: u32, bits_per_second: u64, burst_ns: u64, frame_bytes: u32, classes: &[Class]) -> Conf {
+        assert!((1..=abi::SL_SHARED_INSTANCES).contains(&instances), "1 to 64 instances share a link");
+        let mut conf: Box<abi::sl_shared_conf> = abi::boxed_zeroed();
+        conf.link = rate(bits_per_second, burst_ns, frame_bytes);
+        conf.instances = instances;
+        let batch_ns = conf.link.batch >> 6;
+        conf.horizon_ns = (8 * batch_ns).max(1_000_000);
+        for (c, into) in conf.classes.iter_mut().enumerate() {
+            let class = classes.get(c).copied().unwrap_or_default();
+            into.weight = class.weight.max(1);
+            if let Some(bits_per_second) = class.ceiling {
+                into.ceiling = rate(bits_per_second, burst_ns, frame_bytes);
+                conf.ceilings |= 1 << c;
+            }
+            if let Some(bits_per_second) = class.guarantee {
+                // The burst makes up for the time in which others spend what they have drawn before.
+                let late_ns = u64::from(2 * abi::SL_SHARED_AHEAD_NS) + u64::from(instances) * batch_ns;
+                into.guarantee = rate(bits_per_second, burst_ns.max(late_ns), frame_bytes);
+                conf.guarantees |= 1 << c;
+            }
+        }
+        Conf(conf)
+    }
+
+    /// The configuration, as the kernel's maps would show it.
+    pub fn raw(&self) -> &abi::sl_shared_conf {
+        &self.0
+    }
+}
+
+/// The shared words of a link.
+pub struct Link(Box<UnsafeCell<abi::sl_shared_link>>);
+
+// SAFETY: the words are changed by the atomic operations of the core alone.
+unsafe impl Sync for Link {}
+// SAFETY: plain words.
+unsafe impl Send for Link {}
+
+impl Default for Link {
+    fn default() -> Link {
+        // SAFETY: an UnsafeCell has the layout of what it holds, and the words are valid when they are 0.
+        Link(unsafe { Box::from_raw(Box::into_raw(abi::boxed_zeroed::<abi::sl_shared_link>()).cast()) })
+    }
+}
+
+impl Link {
+    /// Where the words are. They are changed by atomic operations alone.
+    pub fn as_ptr(&self) -> *mut abi::sl_shared_link {
+        self.0.get()
+    }
+
+    /// A copy of the words.
+    pub fn words(&self) -> abi::sl_shared_link {
+        // SAFETY: the words are whole. Each is of some moment, while others change them.
+        unsafe { std::ptr::read_volatile(self.0.get()) }
+    }
+}
+
+/// The scheduler of one tx queue.
+pub struct Instance {
+    scheduler: Scheduler,
+    own: Box<abi::sl_shared_instance>,
+}
+
+impl Instance {
+    /// An instance with this number. The configuration of the scheduler has no rates: the link's holds for all.
+    pub fn new(number: u32, conf: &abi::sl_sched_conf, now_ns: u64) -> Instance {
+        assert!(SharedCore::built_in().fits(), "the core was compiled with other structs");
+        assert!(number < abi::SL_SHARED_INSTANCES, "instances have numbers below 64");
+        let mut own: Box<abi::sl_shared_instance> = abi::boxed_zeroed();
+        own.number = number;
+        Instance { scheduler: Scheduler::new(conf, now_ns), own }
+    }
+
+    /// Its queues; packets come by them.
+    pub fn scheduler(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    /// Its own state, beside the scheduler: credit, classes, times to wait for.
+    pub fn own(&self) -> &abi::sl_shared_instance {
+        &self.own
+    }
+
+    /// Where its state is.
+    pub fn as_ptrs(&mut self) -> (*mut abi::sl_sched, *mut abi::sl_shared_instance) {
+        (&mut *self.scheduler.state, &mut *self.own)
+    }
+
+    /// The next packet to send, or the time to wait.
+    pub fn dequeue(&mut self, link: &Link, conf: &Conf, now_ns: u64) -> Verdict {
+        let mut raw = RawVerdict::default();
+        // SAFETY: all are whole; state and own are this instance's, the words of the link are changed by atomic operations, and the
+        // configuration is only read.
+        unsafe {
+            (SharedCore::built_in().dequeue)(
+                &mut *self.scheduler.state,
+                &mut *self.own,
+                link.as_ptr(),
+                &*conf.0,
+                now_ns,
+                &mut raw,
+            )
+        };
+        match raw.action {
+            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes, mark: raw.mark != 0 },
+            WAIT => Verdict::Wait(raw.wake_ns),
+            _ => Verdict::Idle,
+        }
+    }
+
+    /// Leaves the link, and gives back what it has drawn.
+    pub fn stop(&mut self, link: &Link, conf: &Conf, now_ns: u64) {
+        // SAFETY: as in dequeue.
+        unsafe { (SharedCore::built_in().stop)(&mut *self.own, link.as_ptr(), &*conf.0, now_ns) }
+    }
+}

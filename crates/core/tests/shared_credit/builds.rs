@@ -1,0 +1,119 @@
+//! Builds of `stepped.c` from changed headers: instances whose calls stop before each access to a shared word.
+
+pub use crate::edits::Edit;
+use crate::edits::{self, Sources};
+use sluice_abi as abi;
+use std::{ptr, sync::OnceLock};
+
+const SOURCES: Sources =
+    Sources { native: "crates/core/tests/shared_credit/stepped.c", headers: "sched", others: &["abi"] };
+
+pub const FILL: u32 = 0;
+pub const GIVE_BACK: u32 = 1;
+pub const JOIN: u32 = 2;
+pub const LEAVE: u32 = 3;
+pub const DEQUEUE: u32 = 4;
+pub const STOP: u32 = 5;
+
+/// `struct sl_verdict`.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RawVerdict {
+    pub action: u32,
+    pub slot: u32,
+    pub class: u32,
+    pub len_bytes: u32,
+    pub mark: u32,
+    pub wake_ns: u64,
+}
+
+/// A call: `struct stepped_call`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    pub kind: u32,
+    pub class: u32,
+    pub now: u64,
+    pub ahead: u64,
+    pub answer: u64,
+    pub bytes: u32,
+    pub pad: u32,
+    pub bucket: *mut u64,
+    pub rate: *const abi::sl_shared_rate,
+    pub credit: *mut i32,
+    pub sched: *mut abi::sl_sched,
+    pub own: *mut abi::sl_shared_instance,
+    pub link: *mut abi::sl_shared_link,
+    pub conf: *const abi::sl_shared_conf,
+    pub verdict: RawVerdict,
+}
+
+impl Default for Call {
+    fn default() -> Call {
+        Call {
+            kind: FILL,
+            class: 0,
+            now: 0,
+            ahead: 0,
+            answer: 0,
+            bytes: 0,
+            pad: 0,
+            bucket: ptr::null_mut(),
+            rate: ptr::null(),
+            credit: ptr::null_mut(),
+            sched: ptr::null_mut(),
+            own: ptr::null_mut(),
+            link: ptr::null_mut(),
+            conf: ptr::null(),
+            verdict: RawVerdict::default(),
+        }
+    }
+}
+
+/// One build.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Stepped {
+    call_bytes: u32,
+    sched_bytes: u32,
+    link_bytes: u32,
+    instance_bytes: u32,
+    conf_bytes: u32,
+    begin: unsafe extern "C" fn(u32, *mut Call),
+    go_on: unsafe extern "C" fn(u32) -> u32,
+}
+
+impl Stepped {
+    /// A call begins at a place where none is under way.
+    ///
+    /// # Safety
+    /// The call and all that it points at stay where they are, and are not touched, until it has ended.
+    pub unsafe fn begin(&self, place: usize, call: *mut Call) {
+        // SAFETY: as the caller has promised.
+        unsafe { (self.begin)(place as u32, call) }
+    }
+
+    /// The call of this place goes on until its next access to a shared word. Whether it has ended.
+    pub fn go_on(&self, place: usize) -> bool {
+        // SAFETY: a call is under way there, as begin was told.
+        unsafe { (self.go_on)(place as u32) != 0 }
+    }
+}
+
+/// The headers as they are.
+pub fn unchanged() -> &'static Stepped {
+    static BUILD: OnceLock<&'static Stepped> = OnceLock::new();
+    BUILD.get_or_init(|| build(&[]))
+}
+
+/// The headers with these edits. The text of each must occur once.
+pub fn build(edits: &[Edit]) -> &'static Stepped {
+    // SAFETY: nothing runs when the object is loaded, and its table is a `Stepped`. Edits are of arithmetic; arrays are indexed by `sl_at`.
+    let stepped: &Stepped = unsafe { edits::table(&SOURCES, edits, "sl_stepped") };
+    assert_eq!(stepped.call_bytes as usize, size_of::<Call>());
+    assert_eq!(stepped.sched_bytes as usize, size_of::<abi::sl_sched>());
+    assert_eq!(stepped.link_bytes as usize, size_of::<abi::sl_shared_link>());
+    assert_eq!(stepped.instance_bytes as usize, size_of::<abi::sl_shared_instance>());
+    assert_eq!(stepped.conf_bytes as usize, size_of::<abi::sl_shared_conf>());
+    stepped
+}

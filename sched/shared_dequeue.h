@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The flat scheduler (core.h) as one of several instances that share a link: the rate, the ceilings and guarantees of classes, and their weights
+ * hold for all of them together. Its own configuration has the limits and queues of classes, and no rates.
+ *
+ *	shared_dequeue	send this slot, or wait until then, or idle; in the place of sl_dequeue
+ *	shared_stop	the instance ends: it gives back what it has
+ *
+ * A guarantee counts for the link alone: in an instance, its class takes turns with the other classes that may draw by a guarantee.
+ *
+ * An instance that has credit sends as its own discipline chooses. When it has none, it asks for all of its classes with packets (shared_draw): it
+ * reports what it has sent, looks at the active classes, and draws a batch if one of its own may. While the bucket has plenty, every class may. A
+ * class that may not is held in the scheduler, where it waits like one without tokens, until a later draw lets it go. A class that gets packets between
+ * two draws sends until the next.
+ *
+ * An instance with packets that may not send knows until when, and touches no shared word before. One that has nothing to send leaves the active
+ * classes at once, and gives its credit back if the bucket lacks it, but once in SL_SHARED_REST_NS at most: a queue that is empty after every packet
+ * would otherwise draw and give back for each. Credit that it keeps is no loss to others, since it draws that much less later.
+ */
+#pragma once
+#include "core.h"
+#include "shared_shares.h"
+
+/* The time between two returns of credit by one instance, at least. */
+#define SL_SHARED_REST_NS  1000000u
+/* Later than any draw: a class that is refused is held until one lets it go. */
+#define SL_SHARED_NEVER_NS (1ULL << 60)
+
+/* Classes that could send now as far as the scheduler knows, as bits. */
+SL_FN u64 shared_ready(struct sl_sched *s)
+{
+	return sl_unlikely(s->lone) ? SL_BIT(sl_at(s->slot, s->free)->class) : s->ready;
+}
+
+/* Class c, which is ready, is held until this time. */
+SL_GLOBAL int shared_hold(struct sl_sched *s SL_NONNULL, u32 c, u64 until_ns)
+{
+	sl_leave(s, class_at(s, c), c);
+	if (!s->held || until_ns < s->held_until_ns)
+		s->held_until_ns = until_ns;
+	s->held |= SL_BIT(c);
+	tournament_put(&s->ceilings, c, until_ns);
+	return 0;
+}
+
+/* Class c, which is held, is ready again. */
+SL_GLOBAL int shared_let_go(struct sl_sched *s SL_NONNULL, u32 c, u64 now_ns)
+{
+	tournament_cut(&s->ceilings, c);
+	s->held &= ~SL_BIT(c);
+	s->held_until_ns = sl_first_opening(&s->ceilings);
+	sl_join(s, class_at(s, c), c, now_ns);
+	return 0;
+}
+
+/* Gives back the credit of the link. */
+SL_FN void shared_give_back(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f)
+{
+	if (x->credit_bytes <= 0)
+		return;
+	credit_give_back(&l->bucket.value, &f->link, (u32)x->credit_bytes);
+	x->credit_bytes = 0;
+	x->link_opens_ns = 0;
+}
+
+/* Gives back the credit of the ceilings of these classes, a bitmap. */
+SL_GLOBAL int shared_give_back_ceilings(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+					const struct sl_shared_conf *f SL_NONNULL, u64 classes)
+{
+	u64 left = f->ceilings & classes;
+	u32 n, c;
+
+	sl_for (n, SL_CLASSES) {
+		s32 *bytes;
+
+		if (!left)
+			break;
+		c = sl_lowest(left);
+		left &= left - 1;
+		bytes = sl_at(x->ceiling_bytes, c);
+		if (*bytes <= 0)
+			continue;
+		credit_give_back(&sl_at(l->ceiling, c)->value, &sl_at(f->classes, c)->ceiling, (u32)*bytes);
+		*bytes = 0;
+	}
+	return 0;
+}
+
+/* The instance has nothing that it may send: it gives its credit back, if others lack it. */
+SL_FN void shared_rest(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f,
+		       u64 now_ns)
+{
+	if (x->credit_bytes <= 0 || !x->scarce || sl_since(now_ns, x->gave_back_ns) < SL_SHARED_REST_NS)
+		return;
+	x->draws++;
+	x->gave_back_ns = now_ns;
+	shared_give_back(x, l, f);
+	shared_give_back_ceilings(x, l, f, ~(shared_ready(s) | s->held));
+}
+
+/* Leaves classes of which it has no packets, or none that it may send. */
+SL_GLOBAL int shared_leave(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+			   const struct sl_shared_conf *f SL_NONNULL, u64 gone, u64 now_ns)
+{
+	u32 n, c;
+
+	x->draws++;
+	shares_report(&l->classes, f, x, now_ns);
+	sl_for (n, SL_CLASSES) {
+		if (!gone)
+			break;
+		c = sl_lowest(gone);
+		gone &= gone - 1;
+		shares_leave(&l->classes, x, c);
+	}
+	return 0;
+}
+
+/* The instance ends, or its link gets another configuration: it leaves all classes, and gives back what it has. */
+SL_FN void shared_stop(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f, u64 now_ns)
+{
+	shared_leave(x, l, f, x->joined, now_ns);
+	shared_give_back(x, l, f);
+	shared_give_back_ceilings(x, l, f, ~0ULL);
+}
+
+/* Draws for those of these ready classes that have a ceiling and no credit of it; the others are held. */
+SL_GLOBAL u64 shared_ceilings(struct sl_sched *s SL_NONNULL, struct sl_shared_instance *x SL_NONNULL,
+			      struct sl_shared_link *l SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
+{
+	u64 left = shared_ready(s) & f->ceilings, opens, wake_ns = 0;
+	u32 n, c;
+
+	sl_for (n, SL_CLASSES) {
+		const struct sl_shared_rate *r;
+		u64 *bucket, *full;
+
+		if (!left)
+			break;
+		c = sl_lowest(left);
+		left &= left - 1;
+		if (*sl_at(x->ceiling_bytes, c) > 0)
+			continue;
+		r = &sl_at(f->classes, c)->ceiling;
+		bucket = &sl_at(l->ceiling, c)->value;
+		x->draws++;
+		opens = credit_fill(bucket, r, sl_at(x->ceiling_bytes, c), credit_time(now_ns), 0);
+		full = sl_at(x->ceiling_full, c);
+		if (opens <= credit_time(now_ns)) {
+			*full = credit_time(now_ns) + r->burst;
+			continue;
+		}
+		wake_ns = credit_ns(opens) + credit_turn_ns(r, opens + r->burst, *full, f->instances);
+		if (!s->lone)
+			shared_hold(s, c, sl_max(wake_ns, now_ns + 1));
+	}
+	return s->lone ? wake_ns : 0;
+}
+
+/* The answer of shared_judge about the classes of an instance. */
+struct sl_shared_judgement {
+	u64 may; /* classes that may draw, as bits */
+	u64 ahead; /* the least service by which one that may not is too far ahead */
+	struct sl_shares_view view;
+};
+
+/* Which of an instance's classes with packets, a bitmap, may draw. Those that may not are held in the scheduler, and others let go. */
+SL_GLOBAL int shared_judge(struct sl_sched *s SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+			   const struct sl_shared_conf *f SL_NONNULL, struct sl_shared_judgement *j SL_NONNULL, u64 now_ns)
+{
+	u64 left = shared_ready(s) | j->may, asks = left, ahead;
+	u32 n, c;
+
+	j->may = 0;
+	j->ahead = SL_SHARED_LOST;
+	sl_for (n, SL_CLASSES) {
+		if (!left)
+			break;
+		c = sl_lowest(left);
+		left &= left - 1;
+		ahead = j->view.weights ? shares_may(&l->classes, f, &j->view, c, now_ns) : 0;
+		if (!ahead)
+			j->may |= SL_BIT(c);
+		else
+			j->ahead = sl_min(j->ahead, ahead);
+	}
+	sl_for (n, SL_CLASSES) {
+		if (!asks || s->lone)
+			break;
+		c = sl_lowest(asks);
+		asks &= asks - 1;
+		if (j->may & ~s->ready & SL_BIT(c))
+			shared_let_go(s, c, now_ns);
+		else if (~j->may & s->ready & SL_BIT(c))
+			shared_hold(s, c, now_ns + SL_SHARED_NEVER_NS);
+	}
+	return 0;
+}
+
+/* The instance asks for those of these classes for which it does not ask yet, and for those that have been passed by. */
+SL_GLOBAL int shared_join(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+			  const struct sl_shared_conf *f SL_NONNULL, u64 asks, u64 now_ns)
+{
+	u32 n, c;
+
+	sl_for (n, SL_CLASSES) {
+		if (!asks)
+			break;
+		c = sl_lowest(asks);
+		asks &= asks - 1;
+		if (!(x->joined >> (c & 63) & 1) ||
+		    sl_since(now_ns, shared_read(&share_at(&l->classes, c)->asked_ns)) > f->horizon_ns)
+			shares_join(&l->classes, f, x, c, now_ns);
+	}
+	return 0;
+}
+
+/*
+ * When an instance asks again whose classes are all refused: when the slowest class could have caught up, had it the whole link, or when all
+ * credit that was drawn in advance is spent, whichever is first. Instances come one after the other, within a part of the burst: so no credit
+ * is lost if the classes that go first have gone.
+ */
+SL_GLOBAL u64 shared_retry_ns(const struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+			      const struct sl_shared_conf *f SL_NONNULL, const struct sl_shared_judgement *j SL_NONNULL,
+			      u64 now_ns)
+{
+	u64 bucket = shared_read(&l->bucket.value), now = credit_time(now_ns), at = now, bytes, turn_ns;
+
+	if (bucket > now + f->link.burst / 4)
+		at = bucket - f->link.burst / 4;
+	if (j->ahead != SL_SHARED_LOST) {
+		bytes = sl_min(j->ahead, 1ULL << 40) * j->view.slowest_weight >> SL_SHARED_SERVICE_BITS;
+		at = sl_min(at, now + credit_cost(sl_min(bytes, 1U << 24), f->link.cost));
+	}
+	turn_ns = credit_turn_ns(&f->link, bucket, x->full, f->instances);
+	if (credit_is_fast(&f->link))
+		return credit_ns(sl_max(at, now + f->link.batch / 2)) + turn_ns * (SL_SHARED_BURST_BATCHES / 4);
+	/* Packets are much shorter than a batch may be, and looking costs little at these rates. */
+	return credit_ns(sl_max(at, now + f->link.batch / 16)) + turn_ns / 4;
+}
+
+/* Draws credit of the link, for classes that may send: 0, or until when the instance waits. */
+SL_GLOBAL u64 shared_draw_link(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
+			       const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
+{
+	u64 now = credit_time(now_ns), ahead = 0, bucket, from;
+
+	if (credit_is_fast(&f->link))
+		ahead = credit_time(SL_SHARED_AHEAD_NS);
+	bucket = shared_read(&l->bucket.value);
+	from = credit_fill(&l->bucket.value, &f->link, &x->credit_bytes, now, ahead);
+	if (from > now + ahead) {
+		x->link_opens_ns = credit_ns(from - ahead) + credit_turn_ns(&f->link, bucket, x->full, f->instances);
+		x->link_opens_ns = sl_max(sl_min(x->link_opens_ns, now_ns + f->horizon_ns / 2), now_ns + 1);
+		return x->link_opens_ns;
+	}
+	x->full = from > now ? from + f->link.burst : sl_max(bucket, now) + f->link.batch;
+	x->link_opens_ns = from > now ? credit_ns(from) : 0;
+	return x->link_opens_ns;
+}
+
+/* An instance without credit, or without classes that may send, asks. 0, or until when it waits; SL_SHARED_LOST: ceilings hold all of its classes. */
+SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instance *x SL_NONNULL,
+			  struct sl_shared_link *l SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
+{
+	struct sl_shared_judgement j = { 0 };
+	u64 wake_ns;
+
+	x->refused &= s->held;
+	if (!(shared_ready(s) | x->refused))
+		return SL_SHARED_LOST;
+	if (now_ns < x->link_opens_ns && shared_ready(s))
+		return x->link_opens_ns;
+	if (now_ns < x->retry_ns && !s->ready)
+		return x->retry_ns;
+	x->draws++;
+	shares_report(&l->classes, f, x, now_ns);
+	x->scarce = !credit_abounds(&f->link, shared_read(&l->bucket.value), credit_time(now_ns));
+	if (x->scarce) {
+		shared_join(x, l, f, shared_ready(s) | x->refused, now_ns);
+		shares_look(&l->classes, f, 0, now_ns, &j.view);
+	}
+	j.may = x->refused;
+	x->refused |= shared_ready(s);
+	shared_judge(s, l, f, &j, now_ns);
+	x->refused &= ~j.may;
+	x->retry_ns = 0;
+	x->assured = j.may & j.view.assured;
+	if (!j.may) {
+		x->retry_ns = sl_min(shared_retry_ns(x, l, f, &j, now_ns), now_ns + f->horizon_ns / 2) + 1;
+		return x->retry_ns;
+	}
+	if (x->credit_bytes <= 0)
+		wake_ns = shared_draw_link(x, l, f, now_ns);
+	else
+		wake_ns = now_ns < x->link_opens_ns ? x->link_opens_ns : 0;
+	if (x->credit_bytes > 0)
+		shares_charge(&l->classes, f, x, j.may);
+	return wake_ns;
+}
+
+/* Charges a packet of class c to what the instance has. */
+SL_FN void shared_charge(struct sl_shared_instance *x, const struct sl_shared_conf *f, u32 c, u32 bytes)
+{
+	x->credit_bytes -= (s32)bytes;
+	*sl_at(x->spent_bytes, c) += bytes;
+	x->unreported |= SL_BIT(c);
+	if (f->ceilings >> (c & 63) & 1)
+		*sl_at(x->ceiling_bytes, c) -= (s32)bytes;
+}
+
+/* Whether the instance can send without a look at what it has left, joined or waited for. */
+SL_FN int shared_has_credit(struct sl_sched *s, const struct sl_shared_instance *x, const struct sl_shared_conf *f, u64 now_ns)
+{
+	u64 ready = shared_ready(s);
+
+	if (x->credit_bytes <= 0 || now_ns < x->link_opens_ns || !ready)
+		return 0;
+	return !((ready & f->ceilings) | (x->joined & ~(ready | x->refused))) && !(s->held && now_ns >= s->held_until_ns);
+}
+
+/* Gets credit, leaves and gives back. 0: a packet can be sent; else until when none can, or any time, if there is none. */
+SL_GLOBAL u64 shared_prepare(struct sl_sched *s SL_NONNULL, struct sl_shared_instance *x SL_NONNULL,
+			     struct sl_shared_link *l SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
+{
+	u64 gone, wake_ns = 0;
+
+	if (sl_unlikely(s->held && now_ns >= s->held_until_ns))
+		sl_release(s, now_ns);
+	if (sl_unlikely(shared_ready(s) & f->ceilings))
+		wake_ns = shared_ceilings(s, x, l, f, now_ns);
+	gone = x->joined & ~(wake_ns ? 0 : shared_ready(s) | (x->refused & s->held));
+	if (sl_unlikely(gone))
+		shared_leave(x, l, f, gone, now_ns);
+	if (!s->backlog_pkts) {
+		shared_rest(s, x, l, f, now_ns);
+		return SL_SHARED_LOST;
+	}
+	if (!wake_ns && (x->credit_bytes <= 0 || !shared_ready(s) || now_ns < x->link_opens_ns))
+		wake_ns = shared_draw(s, x, l, f, now_ns);
+	if (!shared_ready(s))
+		shared_rest(s, x, l, f, now_ns);
+	else if (!wake_ns)
+		return 0;
+	return s->held ? sl_min(wake_ns ? wake_ns : SL_SHARED_LOST, s->held_until_ns) : wake_ns;
+}
+
+SL_FN struct sl_verdict shared_dequeue(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l,
+				       const struct sl_shared_conf *f, u64 now_ns)
+{
+	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0, 0 };
+
+	if (sl_unlikely(!shared_has_credit(s, x, f, now_ns))) {
+		v.wake_ns = shared_prepare(s, x, l, f, now_ns);
+		if (v.wake_ns) {
+			v.action = s->backlog_pkts ? SL_WAIT : SL_IDLE;
+			return v;
+		}
+	}
+	v = sl_dequeue(s, now_ns);
+	if (sl_likely(v.action == SL_SEND))
+		shared_charge(x, f, v.class, sl_at(s->slot, v.slot)->wire_bytes);
+	return v;
+}
