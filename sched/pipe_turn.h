@@ -23,6 +23,7 @@ struct sl_pipe_call {
 	u32 steps;
 	s64 left_bytes; /* of the subport's turn, and in the buckets of subport and port */
 	u64 now_ns;
+	int keeps; /* slots of packets that leave stay taken */
 };
 
 /* Whether CoDel drops the packet of slot *s, which has left queue number q of pipe *k. It is to be asked of each packet of a queue with CoDel. */
@@ -116,7 +117,8 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		*sl_at(sub->sent_bytes, class) += slot_len_bytes(s);
 		(*sl_at(sub->sent_pkts, class))++;
 		k->sent_pkts++;
-		pipe_slot_give(t, slot, s);
+		if (!call->keeps)
+			pipe_slot_give(t, slot, s);
 		tat += pipe_cost(wire, k->cost);
 		left_bytes -= (s32)wire;
 		call->left_bytes -= wire;

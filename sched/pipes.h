@@ -6,6 +6,7 @@
  *
  *	pipes_enqueue	packets come: their slots, and which of them are refused
  *	pipes_dequeue	packets leave, of the classes that may send
+ *	pipes_dequeue_as	the same, for a caller that keeps their slots for a while (backpressure.h), and then gives them back (pipes_give_back)
  *	pipes_reap	the slot of a packet that CoDel has dropped; to be asked after dequeue
  *	pipes_drop	a packet of a pipe is dropped; to empty a pipe, until it has none
  *	pipes_wake_ns	when a dequeue that gave too little is to be repeated
@@ -218,12 +219,18 @@ SL_FN int subport_turn(struct sl_pipes *t, struct sl_subport *sub, struct sl_pip
 
 /*
  * Up to n packets leave, of these classes (bits), and of each no more than its allowance, which is counted down; NULL: any number. How many
- * left; out[].slot is free again at once. Fewer than n: pipes_wake_ns says when to ask again.
+ * left. Their slots are free again at once, or if the caller keeps them, when it gives them back (pipes_give_back). Fewer than n: pipes_wake_ns
+ * says when to ask again.
  */
-SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
-			u64 now_ns)
+SL_FN u32 pipes_dequeue_as(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes,
+			   struct sl_pipe_allowance *allowance, u64 now_ns, int keeps)
 {
-	struct sl_pipe_call call = { out, 0, sl_min(n, SL_PIPE_BATCH), classes_queues(classes), 0, allowance, 0, 0, now_ns };
+	struct sl_pipe_call call = { .out = out,
+				     .wanted = sl_min(n, SL_PIPE_BATCH),
+				     .allowed = classes_queues(classes),
+				     .allowance = allowance,
+				     .now_ns = now_ns,
+				     .keeps = keeps };
 	u64 waiting;
 	u32 i, s;
 
@@ -246,6 +253,19 @@ SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u
 			t->turn = s + 1;
 	}
 	return call.got;
+}
+
+/* The same; slots are free again at once. */
+SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
+			u64 now_ns)
+{
+	return pipes_dequeue_as(t, out, n, classes, allowance, now_ns, 0);
+}
+
+/* A slot that a caller has kept is free again. */
+SL_FN void pipes_give_back(struct sl_pipes *t, u32 slot)
+{
+	pipe_slot_give(t, slot, sl_at(t->slot, slot));
 }
 
 /*

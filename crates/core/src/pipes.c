@@ -6,6 +6,8 @@ static _Thread_local u64 pipe_steps;
 
 #ifdef SL_PIPE_COUNTS
 #define SL_PIPE_STEP() (pipe_steps++)
+#else
+#define SL_PIPE_ALL_WAYS
 #endif
 #include "pipe_change.h"
 
@@ -60,7 +62,7 @@ static u64 core_wake_ns(struct sl_pipes *t, u32 classes, u64 now_ns)
 	return pipes_wake_ns(t, classes, now_ns);
 }
 
-/* Those of 64 elements that have a bit in common with queues: by the instructions of this processor, and plainly. */
+/* Those of 64 elements that have a bit in common with queues: the way that is compiled in, and the plain one. */
 static u64 core_in_common(const u16 *element, u32 queues)
 {
 	return pipes_in_common(element, queues);
@@ -71,13 +73,47 @@ static u64 core_in_common_plainly(const u16 *element, u32 queues)
 	return pipes_in_common_plainly(element, queues);
 }
 
+/* What a way of pipe_vectors.h finds, by its name. Whether this build has it and this processor can run it. */
+static u32 core_in_common_by(const char *way, const u16 *element, u32 queues, u64 *found)
+{
+#ifdef SL_PIPE_AVX512
+	if (!__builtin_strcmp(way, "AVX-512") && __builtin_cpu_supports("avx512bw")) {
+		*found = pipes_in_common_avx512(element, queues);
+		return 1;
+	}
+#endif
+#ifdef SL_PIPE_AVX2
+	if (!__builtin_strcmp(way, "AVX2") && __builtin_cpu_supports("avx2")) {
+		*found = pipes_in_common_avx2(element, queues);
+		return 1;
+	}
+#endif
+#ifdef SL_PIPE_SSE2
+	if (!__builtin_strcmp(way, "SSE2")) {
+		*found = pipes_in_common_sse2(element, queues);
+		return 1;
+	}
+#endif
+#ifdef SL_PIPE_NEON
+	if (!__builtin_strcmp(way, "NEON")) {
+		*found = pipes_in_common_neon(element, queues);
+		return 1;
+	}
+#endif
+	(void)way;
+	(void)element;
+	(void)queues;
+	(void)found;
+	return 0;
+}
+
 /* Steps of calls of this thread, if it was compiled to count them. */
 static u64 core_steps(void)
 {
 	return pipe_steps;
 }
 
-const struct {
+const struct sl_pipes_table {
 	u32 state_bytes;
 	u32 profile_bytes;
 	void (*set_up)(struct sl_pipes *t, const struct sl_pipes_conf *conf, u64 now_ns);
@@ -93,6 +129,7 @@ const struct {
 	u64 (*wake_ns)(struct sl_pipes *t, u32 classes, u64 now_ns);
 	u64 (*in_common)(const u16 *element, u32 queues);
 	u64 (*in_common_plainly)(const u16 *element, u32 queues);
+	u32 (*in_common_by)(const char *way, const u16 *element, u32 queues, u64 *found);
 	u64 (*steps)(void);
 } sl_pipes_core = {
 	.state_bytes = sizeof(struct sl_pipes),
@@ -109,5 +146,6 @@ const struct {
 	.wake_ns = core_wake_ns,
 	.in_common = core_in_common,
 	.in_common_plainly = core_in_common_plainly,
+	.in_common_by = core_in_common_by,
 	.steps = core_steps,
 };

@@ -3,11 +3,15 @@
 //! Times are ns, and must not decrease from call to call. Rates go from 31 kbit/s to 100 Gbit/s.
 
 use sluice_abi as abi;
+use std::ffi::{CStr, c_char};
 
 pub use abi::{sl_pipe_allowance as RawAllowance, sl_pipe_packet as Packet};
 
 /// All classes, as bits.
 pub const ALL_CLASSES: u32 = (1 << abi::SL_PIPE_CLASSES) - 1;
+
+/// The ways of comparing 64 pipes at once (`sched/pipe_vectors.h`).
+pub const WAYS: [&CStr; 4] = [c"AVX-512", c"AVX2", c"SSE2", c"NEON"];
 
 const CLASSES: usize = abi::SL_PIPE_CLASSES as usize;
 const QUEUES: usize = abi::SL_PIPE_QUEUES as usize;
@@ -33,6 +37,7 @@ pub struct PipesCore {
     wake_ns: unsafe extern "C" fn(*mut abi::sl_pipes, u32, u64) -> u64,
     in_common: unsafe extern "C" fn(*const u16, u32) -> u64,
     in_common_plainly: unsafe extern "C" fn(*const u16, u32) -> u64,
+    in_common_by: unsafe extern "C" fn(*const c_char, *const u16, u32, *mut u64) -> u32,
     steps: unsafe extern "C" fn() -> u64,
 }
 
@@ -61,10 +66,18 @@ impl PipesCore {
         unsafe { (self.steps)() }
     }
 
-    /// Those of 64 elements that have a bit in common with `queues`: by the instructions of this processor, and by the plain way.
+    /// Those of 64 elements that have a bit in common with `queues`: by the way that is compiled in, and by the plain one.
     pub fn in_common(&self, elements: &[u16; 64], queues: u32) -> (u64, u64) {
         // SAFETY: both read 64 elements.
         unsafe { ((self.in_common)(elements.as_ptr(), queues), (self.in_common_plainly)(elements.as_ptr(), queues)) }
+    }
+
+    /// The same by one of [`WAYS`]; none if this build does not have it, or this processor cannot run it.
+    pub fn in_common_by(&self, way: &CStr, elements: &[u16; 64], queues: u32) -> Option<u64> {
+        let mut found = 0;
+        // SAFETY: reads a string and 64 elements, and writes one number.
+        let has = unsafe { (self.in_common_by)(way.as_ptr(), elements.as_ptr(), queues, &mut found) };
+        (has != 0).then_some(found)
     }
 }
 

@@ -30,20 +30,9 @@ pub struct Sources {
 /// The sources run nothing when they are loaded, and what has the name is a `T`.
 pub unsafe fn table<T>(sources: &Sources, edits: &[Edit], name: &str) -> &'static T {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let headers = dir.path().join(sources.headers);
-    for part in [sources.headers].iter().chain(sources.others) {
-        copy_headers(&root.join(part), &dir.path().join(part)).expect("copying headers");
-    }
-    for edit in edits {
-        let header = headers.join(edit.header);
-        let text = fs::read_to_string(&header).unwrap_or_else(|error| panic!("{}: {error}", edit.header));
-        let count = text.matches(edit.line).count();
-        assert_eq!(count, 1, "{} holds {count} times: {}", edit.header, edit.line);
-        fs::write(&header, text.replace(edit.line, edit.instead)).expect("writing a header");
-    }
+    let headers = copied(sources, edits, dir.path());
     let object = dir.path().join("edited.so");
-    compile(&root.join(sources.native), &headers, &object);
+    compile(&root().join(sources.native), &headers, &object);
     // SAFETY: as the caller has promised. The library is never unloaded, so what is borrowed of it lives as long as the program.
     let library = unsafe { libloading::Library::new(object) };
     let library = Box::leak(Box::new(library.expect("loading the object")));
@@ -52,6 +41,26 @@ pub unsafe fn table<T>(sources: &Sources, edits: &[Edit], name: &str) -> &'stati
         let table: libloading::Symbol<'static, *const T> = library.get(name.as_bytes()).expect("the table");
         &**table
     }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Copies the headers into a directory, with these edits: where those are that were edited.
+pub fn copied(sources: &Sources, edits: &[Edit], into: &Path) -> PathBuf {
+    let headers = into.join(sources.headers);
+    for part in [sources.headers].iter().chain(sources.others) {
+        copy_headers(&root().join(part), &into.join(part)).expect("copying headers");
+    }
+    for edit in edits {
+        let header = headers.join(edit.header);
+        let text = fs::read_to_string(&header).unwrap_or_else(|error| panic!("{}: {error}", edit.header));
+        let count = text.matches(edit.line).count();
+        assert_eq!(count, 1, "{} holds {count} times: {}", edit.header, edit.line);
+        fs::write(&header, text.replace(edit.line, edit.instead)).expect("writing a header");
+    }
+    headers
 }
 
 fn copy_headers(from: &Path, to: &PathBuf) -> io::Result<()> {

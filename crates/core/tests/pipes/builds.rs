@@ -5,7 +5,8 @@ use crate::edits::{self, Sources};
 use sluice_core::pipes::PipesCore;
 use std::sync::OnceLock;
 
-const SOURCES: Sources = Sources { native: "crates/core/tests/pipes/counted.c", headers: "sched", others: &["abi"] };
+pub(crate) const SOURCES: Sources =
+    Sources { native: "crates/core/tests/pipes/counted.c", headers: "sched", others: &["abi"] };
 
 /// The core, compiled from the sources as they are.
 pub fn unchanged() -> &'static PipesCore {

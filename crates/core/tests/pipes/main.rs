@@ -14,6 +14,7 @@ mod holds;
 #[path = "../laws/law.rs"]
 mod law;
 mod mutants;
+mod neon;
 mod priority;
 mod rates;
 mod sharing;

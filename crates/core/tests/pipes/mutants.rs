@@ -1,6 +1,9 @@
 //! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
 
-use crate::suite::{self, mutants};
+use crate::{
+    builds,
+    suite::{self, mutants},
+};
 
 /// Cases in which a law must find a counterexample to a mutant.
 pub(crate) const CASES: u32 = 150;
@@ -55,7 +58,7 @@ mutants! {
         "pipe_turn.h",
         "call->allowed &= ~class_queues(class);\n\t\t\tcall->queues &= ~class_queues(class);" => "call->allowed &= ~0u;";
     a_vector_leaves_out_an_element breaks "priority::vectors_find_what_the_plain_way_finds":
-        "pipe_search.h",
+        "pipe_vectors.h",
         "return ~none;" => "return ~none << 1;";
 
     // Rates.
@@ -167,6 +170,31 @@ mutants! {
     a_subport_moves_with_its_pipes breaks "changes::wrong_changes_are_refused":
         "pipe_change.h",
         "if (pipes_are_configured(t, sub->first_pipe, sub->end_pipe))" => "if (0)";
+}
+
+/// The law of vectors finds out that a way of x86 is broken, on a processor that has it.
+#[cfg(target_arch = "x86_64")]
+fn breaks_a_way(line: &'static str, instead: &'static str) {
+    let all_ways = "#if defined(SL_PIPE_ALL_WAYS) && defined(__x86_64__)";
+    let edits = [(line, instead), (all_ways, "#if defined(__x86_64__)")];
+    let edits = edits.map(|(line, instead)| builds::Edit { header: "pipe_vectors.h", line, instead });
+    suite::breaks(&edits, "priority::vectors_find_what_the_plain_way_finds", CASES);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn halves_of_avx2_are_packed_in_turn() {
+    if std::is_x86_feature_detected!("avx2") {
+        breaks_a_way("_mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8)", "_mm256_packs_epi16(low, high)");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn avx512_finds_nothing_in_the_second_half() {
+    if std::is_x86_feature_detected!("avx512bw") {
+        breaks_a_way("return low | high << 32;", "return low | (high & 0);");
+    }
 }
 
 #[test]

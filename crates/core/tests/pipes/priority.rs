@@ -7,7 +7,7 @@ use crate::{
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
-use sluice_core::pipes::PipesCore;
+use sluice_core::pipes::{PipesCore, WAYS};
 
 laws! {
     no_class_overtakes: traces::of(150).rates().masks().edits();
@@ -39,7 +39,7 @@ fn held_classes_do_not_send(core: &'static PipesCore, case: &Case) -> TestCaseRe
     Ok(())
 }
 
-/// The search of 64 pipes by vectors of this processor finds the same as the plain one.
+/// The search of 64 pipes by the vectors of each way that this processor has finds the same as the plain one.
 fn vectors_find_what_the_plain_way_finds(core: &'static PipesCore, case: &Case) -> TestCaseResult {
     let mut random = case.seed;
     let mut next = || {
@@ -54,6 +54,23 @@ fn vectors_find_what_the_plain_way_finds(core: &'static PipesCore, case: &Case) 
         let queues = next() & 0xffff & if next() & 1 == 0 { next() } else { abi::SL_PIPE_QUEUES };
         let (found, plainly) = core.in_common(&elements, queues);
         prop_assert_eq!(found, plainly, "{:x}", queues);
+        for way in WAYS {
+            let found = core.in_common_by(way, &elements, queues);
+            prop_assert_eq!(found.unwrap_or(plainly), plainly, "{:?}, {:x}", way, queues);
+        }
     }
     Ok(())
+}
+
+/// Ways that this processor has are in the build, so that the law compares them.
+#[test]
+fn each_way_of_this_processor_is_compared() {
+    let found = |way| PipesCore::built_in().in_common_by(way, &[1; 64], 1);
+    #[cfg(target_arch = "x86_64")]
+    let expected = [std::is_x86_feature_detected!("avx512bw"), std::is_x86_feature_detected!("avx2"), true, false];
+    #[cfg(not(target_arch = "x86_64"))]
+    let expected = [false, false, false, cfg!(target_arch = "aarch64")];
+    for (way, expected) in WAYS.into_iter().zip(expected) {
+        assert_eq!(found(way), expected.then_some(u64::MAX), "{way:?}");
+    }
 }
