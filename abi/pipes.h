@@ -103,6 +103,8 @@ struct sl_pipe_group {
 	u32 count;
 	u32 pad;
 	u16 pipe[SL_PIPE_GROUP];
+	s16 before[SL_PIPE_GROUP]; /* sl_pipe.left_bytes of each before its turn */
+	u8 last[SL_PIPE_GROUP]; /* the last queue that the turn of each is for */
 };
 
 struct sl_subport {
@@ -110,13 +112,13 @@ struct sl_subport {
 	struct sl_bucket class_bucket[SL_PIPE_PLACES];
 	s32 class_left[SL_PIPE_PLACES]; /* bytes that a class has taken out of its bucket in advance */
 	u32 first_pipe, end_pipe; /* its pipes; none: it is not configured */
-	u32 cursor; /* the pipe at which the search goes on */
+	u32 cursor[SL_PIPE_PLACES]; /* the pipe at which the search goes on, by the last class that is searched for */
 	s32 left_bytes; /* of its turn */
 	u32 pkts;
 	u32 at; /* the group whose turn it is */
 	u16 limited; /* queues of classes with a bucket */
 	u16 closed; /* those of them without tokens */
-	u32 pad;
+	u32 owed; /* queues for which a pipe of it may be owed a turn */
 	struct sl_pipe_group group[SL_PIPE_GROUPS];
 	u64 sent_pkts[SL_PIPE_PLACES], sent_bytes[SL_PIPE_PLACES];
 	u64 dropped_pkts[SL_PIPE_PLACES][SL_DROPS];
@@ -154,6 +156,9 @@ struct sl_pipes {
 	u64 summary[SL_PIPE_WORDS / 64]; /* words of active that may have pipes which are not engaged */
 	u64 active[SL_PIPE_WORDS]; /* pipes with a queue that is ready */
 	u64 engaged[SL_PIPE_WORDS]; /* pipes in a group, and those that wait for tokens */
+	u64 owed[SL_PIPE_WORDS]; /* pipes whose turn had come, or begun, when the caller held back all that they might send */
+	u64 owed_summary[SL_PIPE_WORDS / 64]; /* words of owed that may have pipes */
+	u16 owed_any[SL_PIPE_WORDS]; /* queues for which one of 64 pipes may be owed a turn */
 	u16 any[SL_PIPE_WORDS]; /* queues that may be ready in one of 64 pipes */
 	u16 ready[SL_PIPES]; /* queues that have packets, but those that are shut */
 	u8 profile_of[SL_PIPES];

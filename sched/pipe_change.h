@@ -47,8 +47,10 @@ SL_FN void subport_move(struct sl_pipes *t, struct sl_subport *sub, u32 n, u32 f
 	}
 	for (word = first / 64; word < end / 64; word++)
 		*sl_at(t->subport_of, word) = (u8)(n + 1);
-	sub->first_pipe = sub->cursor = first;
+	sub->first_pipe = first;
 	sub->end_pipe = end;
+	sl_for (word, SL_PIPE_PLACES)
+		*sl_at(sub->cursor, word) = first;
 	sl_for (word, SL_PIPE_GROUPS)
 		*sl_at(sub->group, word) = (struct sl_pipe_group){ 0 };
 }

@@ -13,19 +13,6 @@
 /* Packets that a pipe sends before another one of its group goes on. */
 #define SL_PIPE_RUN 8
 
-/* A dequeue call: its limits and its progress. */
-struct sl_pipe_call {
-	struct sl_pipe_packet *out;
-	u32 got, wanted;
-	u32 allowed; /* queues that may send */
-	u32 queues; /* those of them that the subport lets send */
-	struct sl_pipe_allowance *allowance; /* or none */
-	u32 steps;
-	s64 left_bytes; /* of the subport's turn, and in the buckets of subport and port */
-	u64 now_ns;
-	int keeps; /* slots of packets that leave stay taken */
-};
-
 /* Whether CoDel drops the packet of slot *s, which has left queue number q of pipe *k. It is to be asked of each packet of a queue with CoDel. */
 SL_FN int pipe_controls(struct sl_pipes *t, struct sl_pipe *k, const struct sl_pipe_profile *profile, u32 number, u32 q,
 			const struct sl_pipe_slot *s, u64 now_ns)
@@ -52,9 +39,10 @@ SL_FN void pipe_drop_controlled(struct sl_pipes *t, struct sl_subport *sub, u32 
 	subport_shrinks(t, sub, 1);
 }
 
-/* Pipe p sends what it may in a run. Whether its turn is not over. */
-SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call, u32 p)
+/* Pipe i of a group sends what it may in a run. Whether its turn goes on at once. */
+SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_call *call, const struct sl_pipe_group *g, u32 i)
 {
+	u32 p = *sl_at(g->pipe, i), queues = group_queues(g, i);
 	struct sl_pipe *k = sl_at(t->pipe, p);
 	const struct sl_pipe_profile *profile = profile_of_pipe(t, p);
 	u32 limited = profile->limited, codel = profile->codel, ready, m, run = SL_PIPE_RUN, closes = 0;
@@ -74,10 +62,13 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 	} else {
 		ready = *sl_at(t->ready, p);
 	}
-	m = ready & call->queues;
+	m = ready & call->queues & queues;
 	if (sl_unlikely(!m)) {
 		call->steps += SL_PIPE_STEPS_VAIN;
-		pipe_turn_ends(t, p, k);
+		if (ready & queues)
+			pipe_turn_pauses(t, sub, p, k, ready & queues);
+		else
+			pipe_turn_ends(t, p, k);
 		return 0;
 	}
 	do {
@@ -101,7 +92,7 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		/* And the first one of the queue that is served after this one. */
 		if (ready & call->queues & ~(1u << q))
 			sl_fetch(sl_at(t->slot, queue_first(pipe_first_queue(t, p, ready & call->queues & ~(1u << q))->chain)));
-		m = ready & call->queues;
+		m = ready & call->queues & queues;
 		if (codel >> q & 1 && sl_unlikely(pipe_controls(t, k, profile, number, q, s, call->now_ns))) {
 			/* More than a frame is behind it. */
 			pipe_drop_controlled(t, sub, number, slot, s);
@@ -151,7 +142,7 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 			call->allowed &= ~class_queues(class);
 			call->queues &= ~class_queues(class);
 		}
-		m = ready & call->queues;
+		m = ready & call->queues & queues;
 	} while (m && tat <= until && left_bytes > 0 && call->got < call->wanted && call->left_bytes > 0 && --run);
 	*sl_at(t->ready, p) = (u16)ready;
 	k->tat_64ths = tat;
@@ -160,9 +151,17 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		credits_wait(t, p, k, profile, call->now_ns);
 	if (m && tat <= until && left_bytes > 0)
 		return 1;
-	if (tat > until && ready)
+	if (tat > until && ready) {
 		pipe_wait(t, p, k, call->now_ns);
-	else
-		pipe_turn_ends(t, p, k);
+		return 0;
+	}
+	if (sl_unlikely(left_bytes > 0 && ready & queues)) {
+		pipe_turn_pauses(t, sub, p, k, ready & queues);
+		return 0;
+	}
+	/* A turn beside one that pauses does not pay for that one. */
+	if (sl_unlikely(*sl_at(t->owed, p >> 6) & SL_BIT(p)))
+		k->left_bytes = (s16)sl_min(left_bytes, *sl_at(g->before, i));
+	pipe_turn_ends(t, p, k);
 	return 0;
 }

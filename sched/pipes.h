@@ -153,8 +153,8 @@ SL_FN int subport_next_group(struct sl_pipes *t, struct sl_subport *sub, struct 
 	next = sl_at(sub->group, at);
 	after = sl_at(sub->group, at + 1 == SL_PIPE_GROUPS_USED ? 0 : at + 1);
 	group_fetch_packets(t, after, call->queues);
-	group_fill(t, sub, done, call->queues, &call->steps);
-	group_begin(t, next, call->queues, call->now_ns, &call->steps);
+	group_fill(t, sub, done, call);
+	group_begin(t, sub, next, call);
 	sub->at = at;
 	return next->count || after->count || done->count;
 }
@@ -172,14 +172,18 @@ SL_FN int subport_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pi
 		}
 		if (!g->live) {
 			g->count = 0;
-			if (!subport_next_group(t, sub, call) && call->steps < SL_PIPE_STEPS_MOST)
-				return 1;
+			if (!subport_next_group(t, sub, call) && call->steps < SL_PIPE_STEPS_MOST) {
+				if (!call->unsought)
+					return 1;
+				/* Pipes that were found did not send. */
+				call_seek(call);
+			}
 			continue;
 		}
 		if (!(g->todo & g->live))
 			g->todo = g->live;
 		i = sl_lowest(g->todo & g->live);
-		if (pipe_serve(t, sub, call, *sl_at(g->pipe, i)))
+		if (pipe_serve(t, sub, call, g, i))
 			g->todo &= ~(1u << i);
 		else
 			g->live &= ~(1u << i);
@@ -234,6 +238,7 @@ SL_FN u32 pipes_dequeue_as(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n
 	u64 waiting;
 	u32 i, s;
 
+	call_seek(&call);
 	t->unfinished = 0;
 	if (!call.wanted)
 		return 0;

@@ -53,7 +53,7 @@ mutants! {
         "u32 q = sl_lowest(m), class" => "u32 q = sl_highest(m), class";
     the_mask_is_ignored breaks "priority::held_classes_do_not_send":
         "pipe_turn.h",
-        "m = ready & call->queues;\n\tif (sl_unlikely(!m))" => "m = ready;\n\tif (sl_unlikely(!m))";
+        "m = ready & call->queues & queues;\n\tif (sl_unlikely(!m))" => "m = ready;\n\tif (sl_unlikely(!m))";
     the_allowance_is_not_counted breaks "priority::held_classes_do_not_send":
         "pipe_turn.h",
         "call->allowed &= ~class_queues(class);\n\t\t\tcall->queues &= ~class_queues(class);" => "call->allowed &= ~0u;";
@@ -147,7 +147,7 @@ mutants! {
         "#define SL_PIPE_WAKES            SL_PIPE_BATCH" => "#define SL_PIPE_WAKES 1000";
     pipes_without_tokens_cost_nothing breaks "steps::a_search_is_finished_by_later_calls":
         "pipe_groups.h",
-        "*steps += SL_PIPE_STEPS_VAIN;" => ";";
+        "call->steps += SL_PIPE_STEPS_VAIN;" => ";";
     words_with_held_classes_are_searched_again breaks "steps::a_search_is_finished_by_later_calls":
         "pipe_search.h",
         "*sl_at(t->any, word) &= (u16)~queues;" => ";";
