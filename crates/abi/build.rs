@@ -12,6 +12,7 @@ fn main() {
     bindgen::Builder::default()
         .header(abi.join("sched.h").to_string_lossy())
         .header(abi.join("addresses_trace.h").to_string_lossy())
+        .header(abi.join("backpressure.h").to_string_lossy())
         .header(abi.join("classifier.h").to_string_lossy())
         .header(abi.join("each_host.h").to_string_lossy())
         .header(abi.join("forward.h").to_string_lossy())

@@ -9,6 +9,7 @@ fn main() {
     }
     let sources = [
         "src/addresses.c",
+        "src/backpressure.c",
         "src/each_host.c",
         "src/hierarchy.c",
         "src/native.c",

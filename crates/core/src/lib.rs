@@ -2,6 +2,7 @@
 //! and engines in userspace.
 
 pub mod addresses;
+pub mod backpressure;
 pub mod each_host;
 pub mod hierarchy;
 pub mod pipes;

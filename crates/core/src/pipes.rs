@@ -290,6 +290,16 @@ impl Pipes {
         &self.state
     }
 
+    /// Its state, for other parts of the core that change it.
+    pub(crate) fn raw(&mut self) -> &mut abi::sl_pipes {
+        &mut self.state
+    }
+
+    /// Whether this build of the core runs it.
+    pub(crate) fn is_run_by(&self, core: &PipesCore) -> bool {
+        std::ptr::eq(self.core, core)
+    }
+
     /// The port is so from now on.
     pub fn set_up(&mut self, port: &Port, now_ns: u64) {
         let conf = abi::sl_pipes_conf {

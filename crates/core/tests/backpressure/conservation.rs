@@ -1,0 +1,83 @@
+//! Nothing is lost, nothing is made, order is kept, and lists keep within their room.
+
+use crate::{laws, traces, traces::Case, traces::Step, world::run};
+use proptest::{prelude::*, test_runner::TestCaseResult};
+use sluice_core::backpressure::BackpressureCore;
+use std::collections::BTreeMap;
+
+laws! {
+    nothing_is_lost: traces::of(150).edits();
+    flows_keep_their_order: traces::of(150).edits();
+    lists_keep_within_their_room: traces::of(150).edits();
+    a_dequeue_says_what_came: traces::of(150).edits();
+}
+
+/// What comes leaves by the port once, and then all slots are free.
+fn nothing_is_lost(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
+    let world = run(core, case, &mut |_, _, _| Ok(()))?;
+    let mut numbers: Vec<u64> = world.sent.iter().map(|(_, frame)| frame.number).collect();
+    numbers.sort_unstable();
+    prop_assert_eq!(numbers, (0..world.came).collect::<Vec<_>>());
+    let state = world.pipes.state();
+    prop_assert_eq!(state.free_count, state.fresh, "slots that were used are free again");
+    prop_assert_eq!(state.pkts, 0);
+    let taken: u64 = world.backpressure.state().taken_pkts.iter().sum();
+    prop_assert_eq!(taken, world.came, "what the port takes is counted");
+    Ok(())
+}
+
+/// The port has the packets of a queue in the order in which they came.
+fn flows_keep_their_order(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
+    let world = run(core, case, &mut |_, _, _| Ok(()))?;
+    let mut last = BTreeMap::new();
+    for frame in &world.taken {
+        let before = last.insert(frame.queue, frame.number);
+        prop_assert!(
+            before < Some(frame.number),
+            "{:?} comes before {} of queue {}",
+            before,
+            frame.number,
+            frame.queue
+        );
+    }
+    Ok(())
+}
+
+/// In a dequeue, a class sends no more than the room in its list and a burst; a class that has none sends nothing, nor does one that is not
+/// asked for.
+fn lists_keep_within_their_room(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
+    run(core, case, &mut |world, step, before| {
+        let Step::Round { count, classes } = *step else { return Ok(()) };
+        prop_assert!(before.got <= count);
+        for (class, room) in before.lists.room_pkts.iter().enumerate() {
+            let (held, now) = (before.held[class], world.backpressure.state().pkts[class]);
+            let most = room.saturating_sub(held).min(before.lists.burst_pkts);
+            let most = if classes >> class & 1 == 1 { most } else { 0 };
+            prop_assert!(now - held <= most, "{} packets of class {} come, and {} may", now - held, class, most);
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Packets are grouped by class, and the number of each group that came, that was refused and that was taken is said.
+fn a_dequeue_says_what_came(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
+    let mut refused = [0; 16];
+    let world = run(core, case, &mut |world, _, before| {
+        let state = world.backpressure.state();
+        let came: Vec<u32> = state.pkts.iter().zip(before.held).map(|(now, held)| now - held).collect();
+        prop_assert_eq!(&state.came_pkts[..], &came[..]);
+        prop_assert_eq!(came.iter().sum::<u32>(), before.got);
+        let held = (0..16).filter(|class| state.pkts[*class] > 0).fold(0, |held, class| held | 1 << class);
+        prop_assert_eq!(world.backpressure.held(), held);
+        // What a list held before the dequeue, the port has refused just now.
+        for (class, refused) in refused.iter_mut().enumerate() {
+            let now = state.refused_pkts[class];
+            prop_assert!(now >= *refused + u64::from(before.held[class]), "refusals of class {}", class);
+            *refused = now;
+        }
+        Ok(())
+    })?;
+    prop_assert_eq!(world.backpressure.held(), 0);
+    Ok(())
+}
