@@ -16,8 +16,7 @@ struct sl_backpressure {
 	u32 first[SL_PIPE_PLACES]; /* the place of the packet that the port is to have next; the others follow, round the end */
 	u32 came_pkts[SL_PIPE_PLACES]; /* of pkts, those that the last dequeue has added */
 	u64 taken_pkts[SL_PIPE_PLACES]; /* by the port, ever */
-	u64 refused_pkts
-		[SL_PIPE_PLACES]; /* packets that it was offered and did not take; one that it refuses twice counts twice */
+	u64 refused_pkts[SL_PIPE_PLACES]; /* that the port did not take when it was offered them: one may count often */
 	struct sl_pipe_packet packet[SL_PIPE_PLACES][SL_BACKPRESSURE_PLACES];
 };
 

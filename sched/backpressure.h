@@ -120,8 +120,8 @@ SL_FN u32 backpressure_dequeue(struct sl_backpressure *b, struct sl_pipes *t, u3
 }
 
 /*
- * When a dequeue of these classes that gave less than was asked for is to be repeated, if no packet comes and the port takes none before: now if it had not finished,
- * SL_PIPE_NEVER if no packet waits for a time.
+ * When a dequeue of these classes that gave less than was asked for is to be repeated, if no packet comes and the port takes none before: now
+ * if it had not finished, SL_PIPE_NEVER if no packet waits for a time.
  */
 SL_FN u64 backpressure_wake_ns(const struct sl_backpressure *b, struct sl_pipes *t, u32 classes, u64 now_ns)
 {

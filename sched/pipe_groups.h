@@ -4,10 +4,10 @@
  * then the line of each pipe, its first queue and its last are fetched, one group later the first packet of that queue, and again one group later
  * it all is there.
  *
- * A turn is for the last class that might send when the pipe was found, and for those before it: pipes that a class finds while a later one is held back
- * have no turn of that one besides their own. If the caller holds back what the pipe might still send, the turn pauses: the pipe leaves its
- * group, is owed the rest of its turn, and goes before others when one of these classes is free again. Else pipes behind others in a group would
- * never have a turn of a class that sends a few packets in each call.
+ * If a pipe is found while some of its classes are held back, its turn is for the last one that is not, and for those before it: pipes that a class finds
+ * while a later one is held back have no turn of that one besides their own. If the caller holds back what the pipe might still send, the
+ * turn pauses: the pipe leaves its group, is owed the rest of its turn, and goes before others when one of these classes is free again. Else
+ * pipes behind others in a group would never have a turn of a class that sends a few packets in each call.
  */
 #pragma once
 #include "pipe_bucket.h"
@@ -78,14 +78,16 @@ SL_FN u32 group_queues(const struct sl_pipe_group *g, u32 i)
 /* Pipe p, which was found for these queues, is added to a group, and its memory is fetched. */
 SL_FN void group_add(struct sl_pipes *t, struct sl_pipe_group *g, u32 p, u32 queues, struct sl_pipe_call *call)
 {
+	u32 ready = *sl_at(t->ready, p);
+
 	sl_fetch(sl_at(t->pipe, p));
 	sl_fetch(pipe_first_queue(t, p, queues));
 	sl_fetch(pipe_last_queue(t, p, queues));
 	*sl_at(g->pipe, g->count) = (u16)p;
-	*sl_at(g->last, g->count) = (u8)sl_highest(queues);
+	*sl_at(g->last, g->count) = (u8)(ready & ~queues ? sl_highest((ready & queues) | 1) : SL_PIPE_QUEUES - 1);
 	g->count++;
 	if (call->allowance)
-		call_found(call, *sl_at(t->ready, p) & queues);
+		call_found(call, ready & queues);
 }
 
 /*

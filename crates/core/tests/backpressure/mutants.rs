@@ -72,9 +72,6 @@ mutants! {
     words_with_held_classes_are_searched breaks "steps::a_round_takes_few_steps":
         "pipe_groups.h",
         "words &= pipes_in_common(sl_at(t->any, section * 64), queues);" => ";";
-    pipes_that_are_owed_other_turns_are_searched_again breaks "steps::a_round_takes_few_steps":
-        "pipe_groups.h",
-        "*sl_at(t->owed_any, word) &= (u16)~queues;" => ";";
     pipes_with_held_classes_are_looked_at breaks "steps::a_round_takes_few_steps":
         "pipe_search.h",
         "bits &= pipes_in_common(sl_at(t->ready, word * 64), queues);" => ";";
