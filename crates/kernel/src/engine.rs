@@ -64,7 +64,7 @@ pub(crate) enum Counters {
     /// The qdiscs of the classes.
     Leaves,
     /// The tree of classes.
-    Tree(TreeMaps),
+    Tree(Box<TreeMaps>),
 }
 
 /// The operations in which engines differ. Most defaults do nothing.

@@ -1,13 +1,15 @@
-//! Array maps read through memory that the process shares with the kernel: no system call, and no copy of unread values.
+//! Array maps read through memory that the process shares with the kernel: no copy of unread values.
 
 use libbpf_rs::{MapCore, MapHandle};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -67,54 +69,104 @@ pub(crate) fn other_version(map: &MapHandle) -> Error {
 }
 
 /// An array map that the process reads and writes word by word, while programs do so too.
+///
+/// It is mapped in windows, each when it is first touched: the kernel enters each page of a mapping at once, which for a map of 30 MB takes longer than
+/// what a small change does to it.
 pub(crate) struct Words {
+    /// Addresses that are reserved for all of the map.
     memory: NonNull<c_void>,
     length_bytes: NonZeroUsize,
+    map: OwnedFd,
+    /// Of each window: whether it is mapped.
+    windows: Vec<Cell<bool>>,
 }
 
 // SAFETY: the memory is touched as atomic words alone, and stays mapped until the value is dropped.
 unsafe impl Send for Words {}
 
+/// A multiple of the pages of every processor.
+const WINDOW_BYTES: usize = 1 << 18;
+
 impl Words {
-    /// Maps a map whose values are of this type, which has the alignment of a word.
+    /// The words of a map whose values are of this type, which has the alignment of a word.
     ///
     /// # Errors
     ///
-    /// Another version has made it.
+    /// Another version has made it, or the process has no room for it.
     pub fn of<T: abi::Pod>(map: &MapHandle) -> Result<Words> {
         if map.value_size() as usize != size_of::<T>() || align_of::<T>() != align_of::<u64>() {
             return Err(other_version(map));
         }
         let length_bytes =
             NonZeroUsize::new(size_of::<T>() * map.max_entries() as usize).ok_or_else(|| other_version(map))?;
-        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let doing = || format!("mapping {}", map.name().to_string_lossy());
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
-        let memory = unsafe {
-            mmap(None, length_bytes, access, MapFlags::MAP_SHARED, map.as_fd(), 0)
-                .doing(|| format!("mapping {}", map.name().to_string_lossy()))?
-        };
-        Ok(Words { memory, length_bytes })
+        let memory = unsafe { mmap_anonymous(None, length_bytes, ProtFlags::PROT_NONE, flags).doing(doing)? };
+        let windows = vec![Cell::new(false); length_bytes.get().div_ceil(WINDOW_BYTES)];
+        let words = Words { memory, length_bytes, map: map.as_fd().try_clone_to_owned().doing(doing)?, windows };
+        // The first one tells whether the map can be mapped.
+        words.map_window(0).doing(doing)?;
+        Ok(words)
+    }
+
+    fn map_window(&self, window: usize) -> nix::Result<()> {
+        let from = window * WINDOW_BYTES;
+        let length_bytes =
+            NonZeroUsize::new(WINDOW_BYTES.min(self.length_bytes.get() - from)).expect("it has a window");
+        let at = NonZeroUsize::new(self.memory.as_ptr() as usize + from);
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
+        // SAFETY: these addresses were reserved by `of`, and nothing points to them before their window is mapped.
+        unsafe { mmap(at, length_bytes, access, flags, self.map.as_fd(), from as i64)? };
+        self.windows[window].set(true);
+        Ok(())
+    }
+
+    /// Some words.
+    ///
+    /// # Panics
+    ///
+    /// The map has no such words, or the process no memory for its tables of pages.
+    fn part(&self, words: Range<usize>) -> &[AtomicU64] {
+        const WINDOW_WORDS: usize = WINDOW_BYTES / size_of::<u64>();
+        let count = self.length_bytes.get() / size_of::<u64>();
+        assert!(words.start < words.end && words.end <= count, "words {words:?} of {count}");
+        for window in words.start / WINDOW_WORDS..words.end.div_ceil(WINDOW_WORDS) {
+            if !self.windows[window].get() {
+                self.map_window(window).expect("the first window was mapped");
+            }
+        }
+        // SAFETY: all windows of these words are mapped, begin with a page, and live as long as the slice; whoever shares them loads and stores whole
+        // words.
+        unsafe {
+            let first = self.memory.as_ptr().cast::<AtomicU64>().add(words.start);
+            std::slice::from_raw_parts(first, words.len())
+        }
+    }
+
+    fn word(&self, word: usize) -> &AtomicU64 {
+        &self.part(word..word + 1)[0]
     }
 
     /// All words.
     pub fn all(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is as long, begins with a page, and lives as long as the slice; whoever shares it loads and stores whole words.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.length_bytes.get() / size_of::<u64>()) }
+        self.part(0..self.length_bytes.get() / size_of::<u64>())
     }
 
     /// A word.
     pub fn load(&self, word: usize) -> u64 {
-        self.all()[word].load(Ordering::Acquire)
+        self.word(word).load(Ordering::Acquire)
     }
 
     /// Sets a word.
     pub fn store(&self, word: usize, value: u64) {
-        self.all()[word].store(value, Ordering::Relaxed);
+        self.word(word).store(value, Ordering::Relaxed);
     }
 
     /// Sets a word after all that were set before.
     pub fn publish(&self, word: usize, value: u64) {
-        self.all()[word].store(value, Ordering::Release);
+        self.word(word).store(value, Ordering::Release);
     }
 
     /// Makes the first value equal to this one, word by word.
@@ -124,20 +176,35 @@ impl Words {
 
     /// Makes a struct equal to this one, word by word. `at`: where it is, a multiple of eight bytes.
     pub fn set<T: abi::Pod>(&self, at: usize, from: &T) {
-        let words =
+        let values =
             abi::bytes_of(from).chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-        for (word, value) in (at / 8..).zip(words).filter(|(word, value)| self.load(*word) != *value) {
-            self.store(word, value);
+        let words = self.part(at / 8..at / 8 + size_of::<T>() / 8).iter();
+        for (word, value) in words.zip(values).filter(|(word, value)| word.load(Ordering::Acquire) != *value) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies a word of each element of an array in the first value. `first`: where that word of the first element is; `stride_bytes`: between two
+    /// elements; all are multiples of eight.
+    pub fn copy_each_to<T: abi::Pod>(&self, to: &mut T, first: usize, stride_bytes: usize, count: usize) {
+        assert!(first % 8 == 0 && stride_bytes % 8 == 0 && align_of::<T>() == 8 && count > 0);
+        let part = first / 8..(first + stride_bytes * (count - 1)) / 8 + 1;
+        assert!(part.end <= size_of::<T>() / 8);
+        // SAFETY: a Pod of the alignment of a word is made of words.
+        let words = unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(to).cast::<u64>(), size_of::<T>() / 8) };
+        let from = self.part(part.clone()).iter().step_by(stride_bytes / 8);
+        for (to, from) in words[part].iter_mut().step_by(stride_bytes / 8).zip(from) {
+            *to = from.load(Ordering::Relaxed);
         }
     }
 
     /// Copies bytes of the first value, from and to multiples of eight. Each word is whole, two words may be of different moments.
-    pub fn copy_to<T: abi::Pod>(&self, to: &mut T, bytes: std::ops::Range<usize>) {
+    pub fn copy_to<T: abi::Pod>(&self, to: &mut T, bytes: Range<usize>) {
         assert!(bytes.end <= size_of::<T>() && bytes.start % 8 == 0 && bytes.end % 8 == 0 && align_of::<T>() == 8);
         // SAFETY: a Pod of the alignment of a word is made of words.
         let words = unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(to).cast::<u64>(), size_of::<T>() / 8) };
         let part = bytes.start / 8..bytes.end / 8;
-        for (to, from) in words[part.clone()].iter_mut().zip(&self.all()[part]) {
+        for (to, from) in words[part.clone()].iter_mut().zip(self.part(part)) {
             *to = from.load(Ordering::Relaxed);
         }
     }
@@ -145,7 +212,7 @@ impl Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped by `of`; slices of it do not outlive the borrow that `all` takes.
+        // SAFETY: the addresses were reserved by `of`; slices of them do not outlive the borrow that `part` takes.
         let _ = unsafe { munmap(self.memory, self.length_bytes.get()) };
     }
 }

@@ -231,7 +231,7 @@ impl Change {
     /// The number of a configuration that has not been in force.
     fn next_generation(&self) -> Result<u32> {
         // The record of a change of subscribers is written before its tables.
-        Ok(tables::live(&self.pins)?.generation.max(self.was.generation).wrapping_add(1).max(1))
+        Ok(tables::live_generation(&self.pins)?.max(self.was.generation).wrapping_add(1).max(1))
     }
 
     /// Makes the policy in force live anew, since interfaces that its rules name have other numbers now. The history has no part in it.
@@ -348,7 +348,7 @@ impl Change {
 
     /// Brings back the former policy after a failure. The error says whether that has succeeded.
     fn take_back(&self, mut error: Error) -> Error {
-        let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
+        let took_force = tables::live_generation(&self.pins).is_ok_and(|live| live == self.record.generation);
         // A generation that has been in force is not used again.
         let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
         let mut back = Record { generation, members: self.record.members.clone(), ..self.was.clone() };

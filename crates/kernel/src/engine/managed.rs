@@ -50,7 +50,7 @@ pub(crate) fn settled(mut record: Record) -> Result<Record> {
 }
 
 pub(crate) fn live_generation(record: &Record) -> Result<u32> {
-    Ok(tables::live(&record.pins(&bpffs::root()?))?.generation)
+    tables::live_generation(&record.pins(&bpffs::root()?))
 }
 
 /// Whether the queues of a managed interface are still in place.

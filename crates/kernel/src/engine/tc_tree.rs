@@ -148,7 +148,7 @@ impl Driver for TcTree {
     }
 
     fn counters(&self, pins: &Path) -> Result<Counters> {
-        TreeMaps::open(pins).map(Counters::Tree)
+        TreeMaps::open(pins).map(|maps| Counters::Tree(Box::new(maps)))
     }
 
     fn is_whole(&self, pins: &Path) -> bool {

@@ -180,7 +180,7 @@ impl Driver for TreeQdisc {
     }
 
     fn counters(&self, pins: &Path) -> Result<Counters> {
-        TreeMaps::open(pins).map(Counters::Tree)
+        TreeMaps::open(pins).map(|maps| Counters::Tree(Box::new(maps)))
     }
 
     fn makes(&self, root: &Qdisc) -> bool {

@@ -1,5 +1,6 @@
 //! Writing a compiled policy into the maps, and making it live with one word.
 
+use crate::bpf::mapped::Words;
 use crate::bpf::{inner, mapped};
 use crate::maps::shared;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -8,6 +9,7 @@ use sluice_error::{Doing, Error, Result};
 use sluice_tables::Compiled;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::mem::offset_of;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,16 +46,61 @@ pub(crate) fn spare_buffer(dir: &Path) -> Result<u32> {
 /// The tables in force.
 pub fn live(dir: &Path) -> Result<Box<abi::sl_tables>> {
     let tables: Box<abi::sl_tables> = read(&open(dir, "tables")?, live_buffer(dir)?)?;
-    if tables.abi_version != abi::SL_ABI_VERSION && tables.generation != 0 {
-        return Err(Error::system(format!(
-            "{} has ABI version {}, this is version {}",
-            dir.display(),
-            tables.abi_version,
-            abi::SL_ABI_VERSION
-        ))
-        .help("use the sluice that made it for `sluice down`, then this one for `sluice up`"));
-    }
+    check_version(dir, tables.abi_version, tables.generation)?;
     Ok(tables)
+}
+
+fn check_version(dir: &Path, abi_version: u32, generation: u32) -> Result<()> {
+    if abi_version == abi::SL_ABI_VERSION || generation == 0 {
+        return Ok(());
+    }
+    let what = format!("{} has ABI version {abi_version}, this is version {}", dir.display(), abi::SL_ABI_VERSION);
+    Err(Error::system(what).help("use the sluice that made it for `sluice down`, then this one for `sluice up`"))
+}
+
+/// The first word of the tables in force: the version of their layout, and the number of the configuration.
+struct Head {
+    words: Words,
+    word: usize,
+}
+
+const _: () = assert!(
+    offset_of!(abi::sl_tables, abi_version) == 0
+        && offset_of!(abi::sl_tables, generation) == 4
+        && size_of::<abi::sl_tables>() % 8 == 0
+        && align_of::<abi::sl_tables>() == 8
+);
+
+impl Head {
+    fn of(dir: &Path) -> Result<Head> {
+        let words = Words::of::<abi::sl_tables>(&open(dir, "tables")?)?;
+        let word = live_buffer(dir)? as usize * size_of::<abi::sl_tables>() / 8;
+        let head = Head { words, word };
+        let [abi_version, generation] = head.halves();
+        check_version(dir, abi_version, generation)?;
+        Ok(head)
+    }
+
+    fn halves(&self) -> [u32; 2] {
+        let bytes = self.words.load(self.word).to_ne_bytes();
+        [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+    }
+
+    fn generation(&self) -> u32 {
+        self.halves()[1]
+    }
+
+    fn set_generation(&self, generation: u32) {
+        let [abi_version, _] = self.halves().map(u32::to_ne_bytes);
+        let [a, b, c, d] = abi_version;
+        let [e, f, g, h] = generation.to_ne_bytes();
+        self.words.publish(self.word, u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+    }
+}
+
+/// The number of the configuration in force.
+pub fn live_generation(dir: &Path) -> Result<u32> {
+    Ok(Head::of(dir)?.generation())
 }
 
 /// Writes a compiled policy into the buffer that is not in force; no packet sees it yet.
@@ -129,11 +176,11 @@ pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation
 
 /// Gives the tables in force another number, and nothing else. While this is done, the word has the new number and the tables the former one.
 pub fn renumber(dir: &Path, generation: u32) -> Result<()> {
+    let head = Head::of(dir)?;
     let buffer = live_buffer(dir)?;
-    let mut tables = live(dir)?;
-    tables.generation = generation;
     mapped::store_word(&open(dir, "live")?, u64::from(generation) << 32 | u64::from(buffer))?;
-    write(&open(dir, "tables")?, buffer, &*tables)
+    head.set_generation(generation);
+    Ok(())
 }
 
 /// Frees the maps that a buffer has beside its tables, after a flip to the other buffer.

@@ -11,6 +11,7 @@ use sluice_tables::{Addresses, Readers};
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -96,10 +97,8 @@ impl TreeMaps {
         }
         let own = leaves.iter().copied().chain([tree::NOBODY]);
         // The word with the kind of a leaf's queue.
-        let kind = offset_of!(abi::sl_leaf, limit_pkts);
-        for number in 0..tree::LINK as usize {
-            self.tree.copy_to(&mut *copy, leaf(number) + kind..leaf(number) + kind + 8);
-        }
+        let kind = leaf(0) + offset_of!(abi::sl_leaf, limit_pkts);
+        self.tree.copy_each_to(&mut *copy, kind, size_of::<abi::sl_leaf>(), tree::LINK as usize);
         for number in own.clone().map(|number| number as usize) {
             for all in [&node as &dyn Fn(usize) -> usize, &inner, &parts, &leaf] {
                 self.tree.copy_to(&mut *copy, all(number)..all(number + 1));
@@ -235,7 +234,7 @@ impl TreeMaps {
 
     /// The owner of each number; 0: none.
     pub fn owners(&self) -> Vec<u64> {
-        (0..tree::NODES).map(|number| self.owners.load(number)).collect()
+        self.owners.all().iter().map(|owner| owner.load(Ordering::Acquire)).collect()
     }
 
     /// Writes the owners that differ.

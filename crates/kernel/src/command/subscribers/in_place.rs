@@ -22,7 +22,7 @@ use crate::system::privilege::require_rights;
 use crate::system::{bpffs, clock, netns, paths, qdiscs};
 use sluice_error::{Error, Kind, Result};
 use sluice_policy::edit::{SubscriberChange, taken_apart, with_subscribers};
-use sluice_policy::network::{Guarantees, LeafClasses, PlanScheduler};
+use sluice_policy::network::{Guarantees, LeafClasses, NodeScheduler};
 use sluice_policy::{ClassId, Policy, Resolved, Source, parse};
 use std::collections::BTreeSet;
 use std::fs;
@@ -125,7 +125,7 @@ impl Prepared {
         if !driver(was).can_adjust(was, &pins, &root) {
             return None;
         }
-        if tables::live(&pins).ok()?.generation != was.generation {
+        if tables::live_generation(&pins).ok()? != was.generation {
             return None;
         }
         if index.amendments().length_bytes() > MOST_AMENDMENTS_BYTES {
@@ -222,7 +222,7 @@ impl Prepared {
 }
 
 /// The scheduler and the ids of the classes inside each subscriber.
-fn classes(policy: &Resolved) -> Option<Vec<(PlanScheduler, Vec<ClassId>)>> {
+fn classes(policy: &Resolved) -> Option<Vec<(NodeScheduler, Vec<ClassId>)>> {
     let leaves = policy.network.as_ref()?.leaves.iter();
     let of = |classes: &LeafClasses| (classes.scheduler, classes.classes.iter().map(|class| class.id).collect());
     Some(leaves.map(|leaf| of(&leaf.classes)).collect())
