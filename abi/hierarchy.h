@@ -46,7 +46,7 @@ enum sl_turn {
 enum sl_tree_discipline {
 	SL_TREE_ELASTIC, /* elastic round robin by weight */
 	SL_TREE_PRIORITY, /* strict priority, 0 first; children of one priority take turns of a packet */
-	SL_TREE_PACKETS, /* round robin: each child in turn, with one packet */
+	SL_TREE_ROUND_ROBIN, /* round robin: each child in turn, with one packet */
 	SL_TREE_FAIR, /* weighted fair queueing, by the weight too */
 	SL_TREE_DISCIPLINES
 };
@@ -88,13 +88,13 @@ struct sl_node {
 	u8 pad;
 };
 
-/* What a node keeps of weighted fair queueing: as a child of one that serves so, and as one that does. */
-struct sl_contender {
+/* The state of a node under weighted fair queueing: its start as a child, and its time as a parent. */
+struct sl_fair_node {
 	u64 start; /* of its next packet: virtual time, which is bytes << 32 / weight */
 	u64 time; /* of its children: the start of the one that was served last */
 	/* SL_NO_NODE - its neighbours in the heap of its siblings (sched/heap.h); 0: none */
 	u16 left, right, above;
-	u16 depth; /* nodes of the way that always turns right, from here on */
+	u16 rank; /* nodes on its right spine, itself included */
 };
 
 struct sl_inner {
@@ -197,7 +197,7 @@ struct sl_tree {
 	struct sl_wheel wheel[SL_TURNS];
 	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves */
 	struct sl_priorities priority[SL_INNERS];
-	struct sl_contender contender[SL_NODES];
+	struct sl_fair_node fair_node[SL_NODES];
 	struct sl_node node[SL_NODES];
 	struct sl_leaf leaf[SL_FIRST_INNER];
 	struct sl_parts parts[SL_FIRST_INNER];

@@ -12,37 +12,40 @@
 #pragma once
 #include "heap.h"
 
-/* The furthest that a child is ahead when it comes back, more than any packet. What looks further away is a time from before the clock went round. */
-#define SL_FAIR_MOST_BYTES (1ULL << 22)
+/*
+ * The furthest that a child is ahead when it comes back: the longest packet. One that is further ahead begins anew: its start is from before virtual
+ * time wrapped round, or its weight has grown. A start from before the wrap that happens to be nearer is believed.
+ */
+#define SL_FAIR_MOST_BYTES (1ULL << 21)
 
-SL_FN struct sl_contender *contender_at(struct sl_tree *t, u32 n)
+SL_FN struct sl_fair_node *fair_node_at(struct sl_tree *t, u32 n)
 {
-	return sl_at(t->contender, n);
+	return sl_at(t->fair_node, n);
 }
 
 /* Node n is new among the children of a parent. */
 SL_FN void fair_begin(struct sl_tree *t, u32 n, u32 parent)
 {
-	contender_at(t, n)->start = contender_at(t, parent)->time;
+	fair_node_at(t, n)->start = fair_node_at(t, parent)->time;
 }
 
 /* Node n may send, beside others. */
 SL_GLOBAL int fair_join(struct sl_tree *t SL_NONNULL, u32 n)
 {
 	struct sl_node *k = node_at(t, n);
-	struct sl_contender *c = contender_at(t, n);
+	struct sl_fair_node *c = fair_node_at(t, n);
 	struct sl_inner *p = parent_of(t, k);
-	u64 time = contender_at(t, node_parent(k))->time;
+	u64 time = fair_node_at(t, node_parent(k))->time;
 
 	if (c->start - time > (SL_FAIR_MOST_BYTES << 32) / sl_max(k->weight, 1))
 		c->start = time;
 	c->left = c->right = c->above = 0;
-	c->depth = 1;
+	c->rank = 1;
 	p->first[SL_TURN_SHARED] = (u16)heap_merge(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
 	return 0;
 }
 
-/* Node n, which might send, does not any more. */
+/* Node n leaves the heap of its parent: it may not send any more. */
 SL_GLOBAL int fair_leave(struct sl_tree *t SL_NONNULL, u32 n)
 {
 	struct sl_inner *p = parent_of(t, node_at(t, n));
@@ -54,14 +57,14 @@ SL_GLOBAL int fair_leave(struct sl_tree *t SL_NONNULL, u32 n)
 /* Node n serves this child, which is the first of its heap. */
 SL_FN void fair_serve(struct sl_tree *t, u32 n, u32 child)
 {
-	contender_at(t, n)->time = contender_at(t, child)->start;
+	fair_node_at(t, n)->time = fair_node_at(t, child)->start;
 }
 
 /* Node n, which may send, has sent so many bytes in its turn. */
 SL_GLOBAL int fair_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 bytes)
 {
 	struct sl_node *k = node_at(t, n);
-	struct sl_contender *c = contender_at(t, n);
+	struct sl_fair_node *c = fair_node_at(t, n);
 	u32 alone = parent_of(t, k)->children == 1;
 
 	if (!alone)

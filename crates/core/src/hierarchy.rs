@@ -100,7 +100,7 @@ pub enum Discipline {
     /// Strict priority; children of one priority take turns of a packet.
     Priority = abi::SL_TREE_PRIORITY,
     /// Round robin: each child in turn, with one packet.
-    Packets = abi::SL_TREE_PACKETS,
+    RoundRobin = abi::SL_TREE_ROUND_ROBIN,
     /// Weighted fair queueing, by weight in bytes.
     Fair = abi::SL_TREE_FAIR,
 }

@@ -42,7 +42,7 @@ use std::ops::RangeInclusive;
 pub use address::Address;
 pub(crate) use addresses::one as read_address;
 pub use class_tree::{ClassTree, TreeInner, TreeLeaf};
-pub use classes::{Classification, MAX_PLAN_CLASSES, PlanClass, PlanScheduler};
+pub use classes::{Classification, MAX_PLAN_CLASSES, NodeScheduler, PlanClass};
 pub(crate) use classes::{classes_of, default_of};
 pub use leaf_classes::{LeafClass, LeafClasses};
 pub use leaf_queues::LeafQueue;
@@ -75,7 +75,7 @@ pub const MAX_NETWORK_NAME_BYTES: usize = 255;
 /// The heaviest weight of a site or a plan.
 pub const MAX_NODE_WEIGHT: u32 = 10_000;
 /// The quanta of classes under deficit round robin, bytes; stored as weights.
-pub const QUANTA_BYTES: RangeInclusive<u32> = 64..=abi::SL_NODE_WEIGHT_MAX;
+pub const CLASS_QUANTA_BYTES: RangeInclusive<u32> = 64..=abi::SL_NODE_WEIGHT_MAX;
 /// The rates that a node of the tree can have: what its cost of a byte has bits for.
 pub const NODE_RATES: RangeInclusive<Rate> = Rate(31_000)..=Rate(100_000_000_000);
 /// The bursts that a plan may name, ns at its ceiling.
@@ -288,7 +288,7 @@ pub struct Plan {
     /// The limit of the queue. `None`: chosen by `resolve`.
     pub limit: Option<Limit>,
     /// How the classes of a subscriber share what it gets.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
     /// The classes inside a subscriber, up to [`MAX_PLAN_CLASSES`], each with a queue of its own. None: it has one queue.
     pub classes: Vec<PlanClass>,
     /// Its place in the policy's file.
@@ -307,7 +307,7 @@ impl Plan {
             queue: Queue::default(),
             codel: None,
             limit: None,
-            scheduler: PlanScheduler::default(),
+            scheduler: NodeScheduler::default(),
             classes: Vec::new(),
             span,
         }

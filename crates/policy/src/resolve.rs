@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::excerpt::excerpt;
 use crate::limits::{self, Demand};
 use crate::lint::{class_span, lint};
-use crate::network::{self, NetworkPolicy, PlanScheduler};
+use crate::network::{self, NetworkPolicy, NodeScheduler};
 use crate::policy::{Class, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
 use crate::rate::Rate;
 use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
@@ -55,11 +55,11 @@ fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<R
 /// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets
 /// would go ahead of others; and between classes of different parents. Its turns are of bytes.
 fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
-    let lacks = |scheduler: PlanScheduler| match scheduler {
-        PlanScheduler::StrictPriority => {
-            Some((scheduler, "HTB's priorities count between all of its classes, whatever is above them"))
+    let lacks = |scheduler: NodeScheduler| match scheduler {
+        NodeScheduler::StrictPriority => {
+            Some((scheduler, "HTB compares priorities across the whole tree, not only below one parent"))
         }
-        PlanScheduler::RoundRobin => Some((scheduler, "HTB's turns are of bytes")),
+        NodeScheduler::RoundRobin => Some((scheduler, "HTB shares by bytes, not by packets")),
         _ => None,
     };
     let finding = |title: String, place, instead: &str| {
@@ -67,12 +67,12 @@ fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
         let help = "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out";
         finding.help(format!("{help}{instead}"))
     };
-    let words = |scheduler: PlanScheduler| scheduler.name().replace('_', " ");
-    let instead = |scheduler, cure: &'static str| if scheduler == PlanScheduler::StrictPriority { cure } else { "" };
+    let words = |scheduler: NodeScheduler| scheduler.name().replace('_', " ");
+    let instead = |scheduler, cure: &'static str| if scheduler == NodeScheduler::StrictPriority { cure } else { "" };
     if let Some(tree) = &network.class_tree {
-        let of_policy = network.origin.span("/scheduler").and_then(|place| Some((lacks(tree.scheduler)?, place)));
+        let of_policy = lacks(tree.scheduler).map(|lacking| (lacking, network.origin.span("/scheduler")));
         let of_class = tree.inner.iter().enumerate().find_map(|(place, own)| Some((lacks(own.scheduler)?, place)));
-        let of_class = of_class.map(|(lacking, place)| (lacking, network.sites.sites[place].span.0.clone()));
+        let of_class = of_class.map(|(lacking, place)| (lacking, Some(network.sites.sites[place].span.0.clone())));
         let ((scheduler, why), place) = of_policy.or(of_class)?;
         let title = format!("engine tc cannot serve a class tree by {}: {why}", words(scheduler));
         let cure = instead(scheduler, " and give the urgent class a \"rate\" or a \"weight\"");
@@ -85,7 +85,7 @@ fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
         words(scheduler)
     );
     let cure = instead(scheduler, " and give the urgent class a \"weight\"");
-    let finding = finding(title, plan.span.0.clone(), cure);
+    let finding = finding(title, Some(plan.span.0.clone()), cure);
     Some(network.origin.source().into_iter().fold(finding, Diagnostic::of))
 }
 

@@ -10,8 +10,8 @@ pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 use crate::queues::{cells, hosts};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Discipline, Node, Tree};
-use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, PlanScheduler, Way};
-use sluice_policy::{Bytes, Rate};
+use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, NodeScheduler, Way};
+use sluice_policy::{Bytes, FRAME_BYTES, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most packets of a leaf.
@@ -347,7 +347,9 @@ fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi
 /// The leaf of packets whose address no subscriber has, or of unclassified packets of a class tree. Anybody can send those, so they have a small guarantee,
 /// and beyond it the lowest priority.
 fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
-    let below = Node::below(LINK);
+    // As much as a class whose policy names no quantum.
+    let shares_by_quantum = network.link().scheduler == NodeScheduler::DeficitRoundRobin;
+    let below = Node { weight: if shares_by_quantum { FRAME_BYTES } else { 1 }, ..Node::below(LINK) };
     if !network.is_class_tree() {
         return below;
     }
@@ -361,12 +363,12 @@ pub fn unclassified_rate(link_rate: Option<Rate>) -> Rate {
 }
 
 /// The discipline of the core by which a scheduler is run.
-fn discipline(scheduler: PlanScheduler) -> Discipline {
+fn discipline(scheduler: NodeScheduler) -> Discipline {
     match scheduler {
-        PlanScheduler::ElasticRoundRobin | PlanScheduler::DeficitRoundRobin => Discipline::Elastic,
-        PlanScheduler::StrictPriority => Discipline::Priority,
-        PlanScheduler::RoundRobin => Discipline::Packets,
-        PlanScheduler::WeightedFairQueuing => Discipline::Fair,
+        NodeScheduler::ElasticRoundRobin | NodeScheduler::DeficitRoundRobin => Discipline::Elastic,
+        NodeScheduler::StrictPriority => Discipline::Priority,
+        NodeScheduler::RoundRobin => Discipline::RoundRobin,
+        NodeScheduler::WeightedFairQueuing => Discipline::Fair,
     }
 }
 

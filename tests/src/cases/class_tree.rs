@@ -303,7 +303,7 @@ fn schedulers(lab: &Lab) {
     ]);
     if lab.engine == Engine::Tc {
         let refused = lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(&tree), "--engine", "tc"]).exits(2);
-        refused.says("engine tc cannot serve a class tree by round robin: HTB's turns are of bytes");
+        refused.says("engine tc cannot serve a class tree by round robin: HTB shares by bytes, not by packets");
         tree["classes"][3]["scheduler"] = "weighted_fair_queuing".into();
         tree["classes"][4]["weight"] = 3.into();
     }

@@ -221,7 +221,7 @@ mutants! {
         "((u64)bytes << 32)" => "(1000ULL << 32)";
     virtual_time_stands_still breaks "sharing::siblings_share_to_a_packet":
         "tree_fair.h",
-        "contender_at(t, n)->time = contender_at(t, child)->start;" => ";";
+        "fair_node_at(t, n)->time = fair_node_at(t, child)->start;" => ";";
     a_child_that_was_away_is_owed_its_time breaks "sharing::siblings_share_to_a_packet":
         "tree_fair.h",
         "\t\tc->start = time;" => "\t\t;";
@@ -239,7 +239,7 @@ mutants! {
         "heap_merge(t, c->left, c->right), i;" => "c->left, i;";
     a_heap_becomes_a_list breaks "steps::each_call_visits_few_nodes":
         "heap.h",
-        "if (left_depth < right_depth) {" => "if (left_depth > right_depth) {";
+        "if (left_rank < right_rank) {" => "if (left_rank > right_rank) {";
 
     // Waiting.
     a_node_waits_a_bucket_longer breaks "work::never_waits_in_vain":

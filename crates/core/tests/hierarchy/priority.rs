@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 laws! {
     never_inverts: traces::of(200).disciplines();
-    equals_take_turns: traces::of(200).serving(&[Discipline::Priority, Discipline::Packets]);
+    equals_take_turns: traces::of(200).serving(&[Discipline::Priority, Discipline::RoundRobin]);
 }
 
 /// Where a node serves by priority, no child sends while a sibling of a higher priority has packets below it.

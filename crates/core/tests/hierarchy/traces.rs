@@ -130,7 +130,7 @@ impl Traces {
 
     /// Nodes that serve by any discipline.
     pub const fn disciplines(self) -> Traces {
-        self.serving(&[Discipline::Elastic, Discipline::Priority, Discipline::Packets, Discipline::Fair])
+        self.serving(&[Discipline::Elastic, Discipline::Priority, Discipline::RoundRobin, Discipline::Fair])
     }
 
     pub const fn limits(self) -> Traces {

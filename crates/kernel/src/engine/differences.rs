@@ -1,7 +1,7 @@
 //! The differences between a policy and its meaning on engine `tc`, for people. Pure.
 
 use crate::engine::htb::{
-    FLOOR, HANDLE, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, QUANTA_BYTES, beyond_ceiling, least_weight, levels,
+    FLOOR, HANDLE, HTB_QUANTA_BYTES, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, beyond_ceiling, least_weight, levels,
 };
 use sluice_policy::{Bytes, Cells, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
@@ -26,12 +26,12 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
             "it shares by deficit round robin in proportion to weight: the same shares over time, in longer turns"
                 .to_owned(),
         );
-        let most = QUANTA_BYTES.end() / FRAME_BYTES;
+        let most = HTB_QUANTA_BYTES.end() / FRAME_BYTES;
         if policy.classes.iter().any(|class| class.weight / least_weight(policy) > most) {
             all.push(format!("a weight of more than {most} times the smallest counts as {most} times"));
         }
-    } else if policy.classes.iter().any(|class| !QUANTA_BYTES.contains(&class.quantum_bytes)) {
-        all.push(format!("quanta are kept within {} to {} bytes", QUANTA_BYTES.start(), QUANTA_BYTES.end()));
+    } else if policy.classes.iter().any(|class| !HTB_QUANTA_BYTES.contains(&class.quantum_bytes)) {
+        all.push(format!("quanta are kept within {} to {} bytes", HTB_QUANTA_BYTES.start(), HTB_QUANTA_BYTES.end()));
     }
     all.extend(queue_differences(policy, leaves));
     all.extend(of_link(&policy.framing, rate, header_bytes));

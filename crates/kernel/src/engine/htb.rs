@@ -27,7 +27,7 @@ pub(crate) const UNSHAPED: Rate = Rate(100_000_000_000);
 const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
 /// Quanta that HTB takes without complaint.
-pub(crate) const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
+pub(crate) const HTB_QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
 /// Least flow quantum of fq_codel, which counts a smaller one as this.
 pub(crate) const LEAST_FLOW_QUANTUM_BYTES: u32 = 256;
 /// Memory that fq_codel may use where the policy limits packets: its default, written so that a change brings it back.
@@ -288,7 +288,7 @@ fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
         }
         _ => class.quantum_bytes.into(),
     };
-    bytes.clamp((*QUANTA_BYTES.start()).into(), (*QUANTA_BYTES.end()).into())
+    bytes.clamp((*HTB_QUANTA_BYTES.start()).into(), (*HTB_QUANTA_BYTES.end()).into())
 }
 
 pub(crate) fn least_weight(policy: &Resolved) -> u32 {

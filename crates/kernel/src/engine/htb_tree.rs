@@ -4,9 +4,9 @@
 //! Pure: it writes `tc` command lines.
 
 use crate::engine::differences;
-use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
+use crate::engine::htb::{HANDLE, HTB_QUANTA_BYTES, LeafQdisc, Leaves, UNSHAPED, bits, burst, overhead, scaled};
 use sluice_abi as abi;
-use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, PlanScheduler, Way};
+use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, NodeScheduler, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, Rate};
 use sluice_tables::tree::{self, LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
@@ -186,17 +186,20 @@ pub fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let most = QUANTA_BYTES.end() / FRAME_BYTES;
+    let most = HTB_QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
     let nodes = nodes.map(|node| (scheduler_above(network, node), node.weight));
     let classes = network.leaf_classes().map(|(leaf, class)| (network.leaves[leaf].classes.scheduler, class.weight));
     let (quanta, weights): (Vec<_>, Vec<_>) =
-        nodes.chain(classes).partition(|(scheduler, _)| *scheduler == PlanScheduler::DeficitRoundRobin);
+        nodes.chain(classes).partition(|(scheduler, _)| *scheduler == NodeScheduler::DeficitRoundRobin);
     if weights.iter().any(|(_, weight)| *weight > most) {
         all.push(format!("a weight of more than {most} counts as {most}"));
     }
-    if quanta.iter().any(|(_, quantum)| !QUANTA_BYTES.contains(quantum)) {
-        all.push(format!("a quantum of less than {0} bytes counts as {0}", QUANTA_BYTES.start()));
+    if quanta.iter().any(|(_, quantum)| !HTB_QUANTA_BYTES.contains(quantum)) {
+        all.push(format!("a quantum of less than {0} bytes counts as {0}", HTB_QUANTA_BYTES.start()));
+    }
+    if weights.iter().any(|(scheduler, _)| *scheduler == NodeScheduler::WeightedFairQueuing) {
+        all.push("weighted_fair_queuing shares by turns of a quantum, and not to a packet".to_owned());
     }
     all.extend(differences::of_link(&network.framing, *network.link().ceil.of(way), header_bytes));
     all.extend(differences::of_every_policy());
@@ -228,14 +231,14 @@ pub(crate) fn touched(changes: &[abi::sl_tree_change], to: &TreeTable) -> HashSe
 }
 
 /// The scheduler of what is above a node.
-fn scheduler_above(network: &Network, node: &Node) -> PlanScheduler {
-    network.node(node.parent).map_or(PlanScheduler::default(), |above| above.scheduler)
+fn scheduler_above(network: &Network, node: &Node) -> NodeScheduler {
+    network.node(node.parent).map_or(NodeScheduler::default(), |above| above.scheduler)
 }
 
 /// HTB quantum of a class with this weight, or this quantum, bytes.
-fn quantum(scheduler: PlanScheduler, weight: u32) -> u64 {
-    let unit = if scheduler == PlanScheduler::DeficitRoundRobin { 1 } else { FRAME_BYTES };
-    (u64::from(unit) * u64::from(weight)).clamp((*QUANTA_BYTES.start()).into(), (*QUANTA_BYTES.end()).into())
+fn quantum(scheduler: NodeScheduler, weight: u32) -> u64 {
+    let unit = if scheduler == NodeScheduler::DeficitRoundRobin { 1 } else { FRAME_BYTES };
+    (u64::from(unit) * u64::from(weight)).clamp((*HTB_QUANTA_BYTES.start()).into(), (*HTB_QUANTA_BYTES.end()).into())
 }
 
 /// The nodes to be made anew for a change, since HTB moves no class: those that get another parent, with all below them. Deepest first.

@@ -1,7 +1,7 @@
 //! Class trees: inner classes, which others name as their `parent`, and leaf classes, which queue packets. They are stored as sites and subscribers
 //! are; the class of a packet alone chooses its leaf.
 
-use super::{NetworkPolicy, PlanScheduler};
+use super::{NetworkPolicy, NodeScheduler};
 use crate::bytes::Bytes;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -13,7 +13,7 @@ use crate::source::Where;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassTree {
     /// How the classes right below the link share it.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
     /// The leaf classes, in the order of the subscribers that they are stored as.
     pub leaves: Vec<TreeLeaf>,
     /// The inner classes, in the order of the sites that they are stored as.
@@ -35,7 +35,7 @@ pub struct TreeInner {
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
     /// How the classes below it share what their guarantees leave.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
     /// The most that passes at once after a pause, if there is a ceiling.
     pub burst: Option<Bytes>,
 }

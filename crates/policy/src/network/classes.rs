@@ -17,7 +17,7 @@ pub const MAX_PLAN_CLASSES: usize = abi::SL_PART_CLASSES as usize - 1;
 
 /// How the classes of a subscriber, or those below a class, share what their guarantees leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PlanScheduler {
+pub enum NodeScheduler {
     /// By weight.
     #[default]
     ElasticRoundRobin,
@@ -25,41 +25,41 @@ pub enum PlanScheduler {
     StrictPriority,
     /// In turn, with one packet each.
     RoundRobin,
-    /// In turn, with a quantum of bytes each. The core serves so by elastic round robin, with the quantum as the weight: turns that a debt would skip are
-    /// made up for in one.
+    /// In turn, with a quantum of bytes each. The core serves so by elastic round robin, with the quantum as the weight: after a packet that is longer
+    /// than a quantum, the next turns of the others are several quanta long.
     DeficitRoundRobin,
     /// By weight, fair at every moment to a packet of each.
     WeightedFairQueuing,
 }
 
-impl PlanScheduler {
+impl NodeScheduler {
     /// Every choice with its name in policy files.
-    pub const NAMES: &[(&str, PlanScheduler)] = &[
-        ("elastic_round_robin", PlanScheduler::ElasticRoundRobin),
-        ("strict_priority", PlanScheduler::StrictPriority),
-        ("round_robin", PlanScheduler::RoundRobin),
-        ("deficit_round_robin", PlanScheduler::DeficitRoundRobin),
-        ("weighted_fair_queuing", PlanScheduler::WeightedFairQueuing),
+    pub const NAMES: &[(&str, NodeScheduler)] = &[
+        ("elastic_round_robin", NodeScheduler::ElasticRoundRobin),
+        ("strict_priority", NodeScheduler::StrictPriority),
+        ("round_robin", NodeScheduler::RoundRobin),
+        ("deficit_round_robin", NodeScheduler::DeficitRoundRobin),
+        ("weighted_fair_queuing", NodeScheduler::WeightedFairQueuing),
     ];
 
     /// The name, as policies have it.
     pub fn name(self) -> &'static str {
         match self {
-            PlanScheduler::ElasticRoundRobin => "elastic_round_robin",
-            PlanScheduler::StrictPriority => "strict_priority",
-            PlanScheduler::RoundRobin => "round_robin",
-            PlanScheduler::DeficitRoundRobin => "deficit_round_robin",
-            PlanScheduler::WeightedFairQueuing => "weighted_fair_queuing",
+            NodeScheduler::ElasticRoundRobin => "elastic_round_robin",
+            NodeScheduler::StrictPriority => "strict_priority",
+            NodeScheduler::RoundRobin => "round_robin",
+            NodeScheduler::DeficitRoundRobin => "deficit_round_robin",
+            NodeScheduler::WeightedFairQueuing => "weighted_fair_queuing",
         }
     }
 
     /// The key of a class by which it orders or shares. None: all are alike.
     pub fn key(self) -> Option<&'static str> {
         match self {
-            PlanScheduler::ElasticRoundRobin | PlanScheduler::WeightedFairQueuing => Some("weight"),
-            PlanScheduler::StrictPriority => Some("priority"),
-            PlanScheduler::DeficitRoundRobin => Some("quantum"),
-            PlanScheduler::RoundRobin => None,
+            NodeScheduler::ElasticRoundRobin | NodeScheduler::WeightedFairQueuing => Some("weight"),
+            NodeScheduler::StrictPriority => Some("priority"),
+            NodeScheduler::DeficitRoundRobin => Some("quantum"),
+            NodeScheduler::RoundRobin => None,
         }
     }
 
@@ -77,8 +77,8 @@ impl PlanScheduler {
     /// The value that the key has where a policy does not name it. None: it must.
     pub(super) fn default_value(self) -> Option<u32> {
         match self {
-            PlanScheduler::StrictPriority => None,
-            PlanScheduler::DeficitRoundRobin => Some(FRAME_BYTES),
+            NodeScheduler::StrictPriority => None,
+            NodeScheduler::DeficitRoundRobin => Some(FRAME_BYTES),
             _ => Some(1),
         }
     }
@@ -97,9 +97,9 @@ pub struct PlanClass {
     pub ceil: EachWay<Option<Rate>>,
     /// The most that passes at once after a pause. `None`: as for a plan.
     pub burst: EachWay<Option<Burst>>,
-    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`]; with [`PlanScheduler::DeficitRoundRobin`] its quantum, bytes.
+    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`]; with [`NodeScheduler::DeficitRoundRobin`] its quantum, bytes.
     pub weight: u32,
-    /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
+    /// Its urgency with [`NodeScheduler::StrictPriority`], 0 to 15; 0 goes first.
     pub priority: u8,
     /// The queue.
     pub queue: Queue,

@@ -1,7 +1,7 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{Address, EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, PlanScheduler};
+use super::{Address, EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, NodeScheduler};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
@@ -103,7 +103,7 @@ pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
 
 fn node(network: &Network, node: &Node) -> Values {
     let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = node;
-    let scheduler_above = network.node(*parent).map_or(PlanScheduler::default(), |above| above.scheduler);
+    let scheduler_above = network.node(*parent).map_or(NodeScheduler::default(), |above| above.scheduler);
     let text = |values: &EachWay<Option<Rate>>| values.map(|own| rate(*own));
     let is_inner = *number >= network.link().number && network.is_class_tree();
     let above = network.node(*parent).filter(|above| above.number != network.link().number);

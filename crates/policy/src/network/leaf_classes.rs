@@ -2,7 +2,7 @@
 
 use super::leaf_queues::{Queues, Wanted};
 use super::{
-    BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NetworkPolicy, Plan, PlanClass, PlanScheduler, default_of,
+    BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NetworkPolicy, NodeScheduler, Plan, PlanClass, default_of,
 };
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
@@ -17,7 +17,7 @@ type Rates = EachWay<Option<Rate>>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeafClasses {
     /// How they share what their guarantees leave.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
     /// The classes, in the order of the plan.
     pub classes: Vec<LeafClass>,
     /// The index of the class of packets that no rule gives to another one of these.
@@ -33,7 +33,7 @@ pub struct LeafClass {
     pub name: String,
     /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`].
     pub weight: u32,
-    /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
+    /// Its urgency with [`NodeScheduler::StrictPriority`], 0 to 15; 0 goes first.
     pub priority: u8,
     /// Its guarantee inside the subscriber, bits per second.
     pub rate: Rates,

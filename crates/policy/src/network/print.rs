@@ -2,8 +2,8 @@
 //! same network.
 
 use super::{
-    Burst, ClassTree, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, PlanClass,
-    PlanScheduler, Site, Subscriber,
+    Burst, ClassTree, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, NodeScheduler, Plan,
+    PlanClass, Site, Subscriber,
 };
 use crate::limit::Limit;
 use crate::link::Link;
@@ -59,7 +59,7 @@ pub fn print(policy: &NetworkPolicy) -> String {
 /// The rest of a policy whose classes form a tree.
 fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
     let mut text = String::new();
-    if tree.scheduler != PlanScheduler::default() {
+    if tree.scheduler != NodeScheduler::default() {
         text += &format!("  \"scheduler\": \"{}\",\n", tree.scheduler.name());
     }
     let parent = |site: Option<usize>| site.and_then(|site| policy.sites.sites.get(site));
@@ -73,7 +73,7 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
         share(&mut fields, site.parent, site.weight, own.priority);
         fields.extend(rates([("rate", &site.rate), ("ceil", &site.ceil)]));
         fields.extend(own.burst.map(|burst| ("burst", burst.to_string().into())));
-        if own.scheduler != PlanScheduler::default() {
+        if own.scheduler != NodeScheduler::default() {
             fields.push(("scheduler", own.scheduler.name().into()));
         }
         fields
@@ -95,7 +95,7 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
 }
 
 /// The key by which a scheduler shares, unless its value is the default.
-fn share_of(scheduler: PlanScheduler, weight: u32, priority: u8) -> Option<(&'static str, Value)> {
+fn share_of(scheduler: NodeScheduler, weight: u32, priority: u8) -> Option<(&'static str, Value)> {
     let value = scheduler.value(weight, priority)?;
     (scheduler.default_value() != Some(value)).then_some((scheduler.key()?, value.into()))
 }
@@ -169,7 +169,7 @@ fn plan(plan: &Plan) -> Fields {
     }
     limit(&mut fields, plan.limit);
     leaf_queue(&mut fields, plan.queue, plan.codel);
-    if plan.scheduler != PlanScheduler::default() {
+    if plan.scheduler != NodeScheduler::default() {
         fields.push(("scheduler", plan.scheduler.name().into()));
     }
     if !plan.classes.is_empty() {

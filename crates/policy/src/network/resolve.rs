@@ -3,7 +3,7 @@
 use super::leaf_classes::{self, LeafClass, LeafClasses, burst_at};
 use super::leaf_queues::{LeafQueue, Queues, Wanted};
 use super::{
-    Address, EachWay, HostGroup, NODE_RATES, NetworkPolicy, PlanScheduler, Subscriber, Way, checks, class_checks,
+    Address, EachWay, HostGroup, NODE_RATES, NetworkPolicy, NodeScheduler, Subscriber, Way, checks, class_checks,
 };
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
@@ -79,7 +79,7 @@ pub struct Node {
     /// Its urgency among the nodes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
     /// How the nodes below it share what their guarantees leave. Of a leaf, it means nothing.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
 }
 
 /// A subscriber.
@@ -365,7 +365,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         ceil: rate,
         burst: EachWay::both(policy.link.burst),
         priority: 0,
-        scheduler: policy.class_tree.as_ref().map_or(PlanScheduler::default(), |tree| tree.scheduler),
+        scheduler: policy.class_tree.as_ref().map_or(NodeScheduler::default(), |tree| tree.scheduler),
     };
     let own = |place: usize| policy.class_tree.as_ref().map(|tree| &tree.inner[place]);
     let sites = policy.sites.sites.iter().zip(checks::guarantees(policy)).enumerate();
@@ -381,7 +381,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
             .ceil
             .map(|ceil| ceil.map(|ceil| own(place).and_then(|own| own.burst).unwrap_or(default_burst(ceil)))),
         priority: own(place).map_or(0, |own| own.priority),
-        scheduler: own(place).map_or(PlanScheduler::default(), |own| own.scheduler),
+        scheduler: own(place).map_or(NodeScheduler::default(), |own| own.scheduler),
     });
     let groups = policy.groups.iter().enumerate().map(|(place, group)| Node {
         number: inner_number(Some(policy.sites.sites.len() + place)),
@@ -393,7 +393,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         ceil: EachWay::default(),
         burst: EachWay::default(),
         priority: 0,
-        scheduler: PlanScheduler::default(),
+        scheduler: NodeScheduler::default(),
     });
     std::iter::once(link).chain(sites).chain(groups).collect()
 }
@@ -452,7 +452,7 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             ceil,
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
             priority: own.map_or(0, |own| own.priority),
-            scheduler: PlanScheduler::default(),
+            scheduler: NodeScheduler::default(),
         },
         // A leaf class has an unnamed plan of its own, which is not shown.
         plan: plan.filter(|_| own.is_none()).map(|plan| plan.name.clone()),

@@ -7,8 +7,8 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::network::names::Named;
 use crate::network::{
-    Burst, ClassTree, Classification, EachWay, Guarantees, MAX_SITE_DEPTH, MAX_SITES, NetworkLink, NetworkPolicy, Plan,
-    PlanScheduler, Site, Sites, Subscriber, Subscribers, TreeInner, TreeLeaf, checks,
+    Burst, ClassTree, Classification, EachWay, Guarantees, MAX_SITE_DEPTH, MAX_SITES, NetworkLink, NetworkPolicy,
+    NodeScheduler, Plan, Site, Sites, Subscriber, Subscribers, TreeInner, TreeLeaf, checks,
 };
 use crate::policy::{MAX_CLASS_NAME_BYTES, MAX_CLASSES};
 use crate::scheduler::Scheduler;
@@ -115,18 +115,18 @@ fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
     })
 }
 
-fn scheduler(reader: &mut Reader, object: &Object) -> PlanScheduler {
+fn scheduler(reader: &mut Reader, object: &Object) -> NodeScheduler {
     let field = object.get("scheduler");
     let others = Scheduler::all().map(Scheduler::name);
-    let mut others = others.filter(|name| PlanScheduler::NAMES.iter().all(|(own, _)| own != name));
+    let mut others = others.filter(|name| NodeScheduler::NAMES.iter().all(|(own, _)| own != name));
     if let Some((field, name)) = field.and_then(|field| Some((field, others.find(|name| field.is_text(name))?))) {
         let title = format!("\"scheduler\" cannot be \"{name}\" in a class tree");
         let finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "for flat classes only");
-        let names: Vec<&str> = PlanScheduler::NAMES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = NodeScheduler::NAMES.iter().map(|(name, _)| *name).collect();
         reader.report(finding.help(format!("one of: {}", names.join(", "))));
-        return PlanScheduler::default();
+        return NodeScheduler::default();
     }
-    field.and_then(|field| reader.choice(field, PlanScheduler::NAMES)).unwrap_or_default()
+    field.and_then(|field| reader.choice(field, NodeScheduler::NAMES)).unwrap_or_default()
 }
 
 fn classification(reader: &mut Reader, object: &Object, source: &Source, ids: &[(ClassId, String)]) -> Classification {
@@ -259,7 +259,7 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
 
 /// The places of classes among each other, by their index in the list.
 struct Tree {
-    scheduler: PlanScheduler,
+    scheduler: NodeScheduler,
     /// The class above each, by its index.
     parents: Vec<Option<usize>>,
     /// The inner classes, each behind its parent.
@@ -276,7 +276,7 @@ struct Parts {
 
 impl Tree {
     /// Builds the tree; reports unknown parents, cycles and too many levels.
-    fn of(reader: &mut Reader, classes: &[Written<'_>], scheduler: PlanScheduler) -> Tree {
+    fn of(reader: &mut Reader, classes: &[Written<'_>], scheduler: NodeScheduler) -> Tree {
         let by_name: HashMap<&str, usize> =
             classes.iter().enumerate().map(|(index, class)| (class.name.as_str(), index)).collect();
         let parents: Vec<Option<usize>> = classes
@@ -399,12 +399,12 @@ fn limits(
 }
 
 /// The share of a class below a parent with this scheduler.
-fn share_of(reader: &mut Reader, class: &Written<'_>, scheduler: PlanScheduler) -> share::Share {
+fn share_of(reader: &mut Reader, class: &Written<'_>, scheduler: NodeScheduler) -> share::Share {
     let place = share::Place {
         scheduler,
         most_priority: abi::SL_TREE_PRIORITIES - 1,
         class: &format!("the class {}", excerpt(&class.name)),
-        below: "below a parent",
+        parent: "its parent, or the policy,",
         above: "the class above or the policy",
     };
     share::read(reader, &class.object, &place)

@@ -7,7 +7,7 @@ use super::{queue, share};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
-use crate::network::{BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, Plan, PlanClass, PlanScheduler, names};
+use crate::network::{BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NodeScheduler, Plan, PlanClass, names};
 use crate::policy::MAX_CLASS_NAME_BYTES;
 use crate::source::Where;
 use crate::{quantity, time};
@@ -58,7 +58,7 @@ fn read(reader: &mut Reader, entry: &Field) -> Plan {
     plan.burst = bursts(reader, &object);
     plan.weight = share::weight(reader, &object);
     if let Some(field) = object.get("scheduler") {
-        plan.scheduler = reader.choice(field, PlanScheduler::NAMES).unwrap_or_default();
+        plan.scheduler = reader.choice(field, NodeScheduler::NAMES).unwrap_or_default();
     }
     (plan.queue, plan.codel) = queue::read(reader, &object, queue::Default::Flows);
     plan.limit = object.get("limit").and_then(|field| class::limit(reader, field));
@@ -141,7 +141,7 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
             scheduler: plan.scheduler,
             most_priority: abi::SL_PART_PRIORITIES - 1,
             class: &format!("class {id} of the plan {}", excerpt(&plan.name)),
-            below: "in a plan",
+            parent: "its plan",
             above: "the plan",
         },
     );

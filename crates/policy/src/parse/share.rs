@@ -1,21 +1,21 @@
-//! What a class gets beside the others below the same class or subscriber: `weight`, `quantum` or `priority`, whichever the scheduler above looks at.
+//! Reads `weight`, `quantum` or `priority` of a class: whichever key the scheduler of its parent uses.
 
 use super::object::{Object, Reader};
 use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::network::{MAX_NODE_WEIGHT, PlanScheduler, QUANTA_BYTES};
+use crate::network::{CLASS_QUANTA_BYTES, MAX_NODE_WEIGHT, NodeScheduler};
 
-/// Where a class stands, in messages.
+/// The surroundings of a class: the scheduler of its parent, and names for messages.
 pub(super) struct Place<'a> {
     /// The scheduler of what is above it.
-    pub scheduler: PlanScheduler,
+    pub scheduler: NodeScheduler,
     /// The least urgent priority there.
     pub most_priority: u32,
     /// The class.
     pub class: &'a str,
-    /// Where such classes are, as "below a parent".
-    pub below: &'static str,
-    /// Where the scheduler is written, as "the plan".
+    /// The words for its parent, as "its plan".
+    pub parent: &'static str,
+    /// The place where the scheduler is written, as "the plan".
     pub above: &'static str,
 }
 
@@ -32,17 +32,22 @@ pub(super) fn read(reader: &mut Reader, object: &Object, place: &Place) -> Share
     let counts = place.scheduler.key();
     for key in ["weight", "quantum", "priority"] {
         let Some(field) = object.get(key).filter(|_| counts != Some(key)) else { continue };
-        let title = format!("\"{key}\" {} with the \"scheduler\" {}", place.below, place.scheduler.name());
+        let title = format!(
+            "\"{key}\" of {} has no effect: {} has the \"scheduler\" {}",
+            place.class,
+            place.parent,
+            place.scheduler.name()
+        );
         let other = match key {
-            "priority" => PlanScheduler::StrictPriority,
-            "quantum" => PlanScheduler::DeficitRoundRobin,
-            _ => PlanScheduler::ElasticRoundRobin,
+            "priority" => NodeScheduler::StrictPriority,
+            "quantum" => NodeScheduler::DeficitRoundRobin,
+            _ => NodeScheduler::ElasticRoundRobin,
         };
         let mut help = format!("remove it, or write `\"scheduler\": \"{}\"` into {}", other.name(), place.above);
         if key == "priority" {
             help += "; or give a \"rate\", which goes first";
         }
-        let finding = Diagnostic::error(Kind::Scheduler, title).at(field.key_span.clone(), "has no effect");
+        let finding = Diagnostic::error(Kind::Scheduler, title).at(field.key_span.clone(), "not looked at");
         reader.report(finding.help(help));
     }
     let field = counts.and_then(|key| object.get(key));
@@ -53,7 +58,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, place: &Place) -> Share
                 let title = format!("{} has no \"priority\"", place.class);
                 let finding = Diagnostic::error(Kind::MissingKey, title);
                 let finding = finding.at(object.brace(), "\"priority\" is missing here");
-                let help = format!("{} has the \"scheduler\" strict_priority; 0 is the most urgent", place.above);
+                let help = format!("{} has the \"scheduler\" strict_priority; 0 is the most urgent", place.parent);
                 reader.report(finding.help(help));
             }
             let meaning = "0 is the most urgent; equal numbers take turns";
@@ -62,7 +67,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, place: &Place) -> Share
         }
         Some("quantum") => {
             let meaning = "the bytes of its turn: a class with twice as many gets twice as much";
-            let range = i64::from(*QUANTA_BYTES.start())..=i64::from(*QUANTA_BYTES.end());
+            let range = i64::from(*CLASS_QUANTA_BYTES.start())..=i64::from(*CLASS_QUANTA_BYTES.end());
             share.weight = field.and_then(|field| reader.integer(field, range, meaning)).unwrap_or(FRAME_BYTES);
         }
         Some(_) => share.weight = weight(reader, object),

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
-use sluice_policy::network::{Address, LeafClasses, Network, Node, PlanScheduler};
+use sluice_policy::network::{Address, LeafClasses, Network, Node, NodeScheduler};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -78,13 +78,13 @@ pub fn owner_of_subscriber(key: &str) -> u64 {
     owner("subscriber", 0, key)
 }
 
-/// The kind in the hash of a leaf's owner. Leaves with classes and without, and those that share by different disciplines of the core, are of different kinds, since a leaf
-/// changes between them only while it is empty.
+/// The kind in the hash of a leaf's owner. Leaves with and without classes, and leaves with different schedulers, are of different kinds, since a
+/// leaf changes between them only while it is empty.
 fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
     match classes.scheduler {
         _ if classes.classes.is_empty() => kind.to_owned(),
-        PlanScheduler::ElasticRoundRobin => format!("{kind} by weight"),
-        PlanScheduler::StrictPriority => format!("{kind} by priority"),
+        NodeScheduler::ElasticRoundRobin => format!("{kind} by weight"),
+        NodeScheduler::StrictPriority => format!("{kind} by priority"),
         other => format!("{kind} by {}", other.name()),
     }
 }
@@ -93,8 +93,8 @@ fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
 /// with another one is a new node.
 fn kind_of_site(site: &Node) -> String {
     match site.scheduler {
-        PlanScheduler::ElasticRoundRobin => "site".to_owned(),
-        PlanScheduler::StrictPriority => "site by priority".to_owned(),
+        NodeScheduler::ElasticRoundRobin => "site".to_owned(),
+        NodeScheduler::StrictPriority => "site by priority".to_owned(),
         other => format!("site by {}", other.name()),
     }
 }

@@ -124,7 +124,7 @@ fn classes_alone_lead_to_their_leaves() {
     }
     // Under every other scheduler too; a quantum is a weight.
     for (scheduler, more, discipline, weight) in [
-        ("round_robin", "", abi::SL_TREE_PACKETS, 1),
+        ("round_robin", "", abi::SL_TREE_ROUND_ROBIN, 1),
         ("weighted_fair_queuing", r#", "weight": 4"#, abi::SL_TREE_FAIR, 4),
         ("deficit_round_robin", r#", "quantum": 9000"#, abi::SL_TREE_ELASTIC, 9000),
         ("deficit_round_robin", "", abi::SL_TREE_ELASTIC, 1514),

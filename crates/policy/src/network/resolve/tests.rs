@@ -1,7 +1,7 @@
 //! Tests of networks as engines build them.
 
 use super::super::difference::{changed_nodes, settings};
-use super::super::{Guarantees, PlanScheduler, print};
+use super::super::{Guarantees, NodeScheduler, print};
 use super::*;
 use crate::bytes::FRAME_BYTES;
 use crate::difference::Difference;
@@ -241,7 +241,7 @@ fn subscribers_have_the_classes_of_their_plan() {
     assert_eq!(classes, [(0, "calls"), (1, "rest"), (2, "bulk")]);
     let [home, office, ..] = &network.leaves[..] else { panic!("two subscribers") };
     let (of_home, of_office) = (&home.classes, &office.classes);
-    assert_eq!((of_home.default, of_office.default, of_office.scheduler), (1, 1, PlanScheduler::StrictPriority));
+    assert_eq!((of_home.default, of_office.default, of_office.scheduler), (1, 1, NodeScheduler::StrictPriority));
     let [calls, rest, bulk] = &of_home.classes[..] else { panic!("three classes") };
     assert_eq!((calls.rate, calls.ceil), (rates(Some(4 * MBIT), Some(MBIT)), rates(None, None)));
     assert_eq!((rest.weight, bulk.burst.down), (4, Some(Bytes(75_000))), "20 ms at 30 Mbit/s");
@@ -338,7 +338,7 @@ fn text() -> impl Strategy<Value = String> {
             if i > 1 {
                 let mut calls = serde_json::json!({ "id": i, "rate": "31kbit", "queue": "flows" });
                 let mut rest = serde_json::json!({ "id": 14, "name": "rest", "burst": burst });
-                let (scheduler, _) = PlanScheduler::NAMES[(i + usize::from(fifo)) % PlanScheduler::NAMES.len()];
+                let (scheduler, _) = NodeScheduler::NAMES[(i + usize::from(fifo)) % NodeScheduler::NAMES.len()];
                 plan["scheduler"] = scheduler.into();
                 match scheduler {
                     "strict_priority" => (calls["priority"], rest["priority"]) = (2.into(), 15.into()),
