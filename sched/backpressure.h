@@ -23,9 +23,8 @@
  * Source: the published scheme for DPDK's rte_sched with a card that shapes, where the application keeps the lists and rte_sched is changed to skip
  * classes; here, pipes with held classes only are left out by comparing 64 of them at once (pipe_search.h).
  *
- * Bounds: a list never has more packets than its room, unless the room was larger when they came. With lists of r packets, the scheduler gives at
- * most r packets of a class that the port does not take, and then searches for others only. So a packet of another class waits for
- * no more than the rooms of the lists, and what the port holds.
+ * Bounds: a list never has more packets than its room, unless the room was larger when they came. If rounds
+ * follow each arrival and departure, a class waits for a later one only for what the port holds already.
  * Cost: a dequeue is one of pipes.h, and a copy of 12 bytes for each packet; the lists have 12 KiB. A packet that is taken touches its slot.
  */
 #pragma once
@@ -120,8 +119,8 @@ SL_FN u32 backpressure_dequeue(struct sl_backpressure *b, struct sl_pipes *t, u3
 }
 
 /*
- * When a dequeue of these classes that gave less than was asked for is to be repeated, if no packet comes and the port takes none before: now
- * if it had not finished, SL_PIPE_NEVER if no packet waits for a time.
+ * When a dequeue of these classes that gave nothing is to be repeated, if no packet comes and the port takes none before: now if it had not
+ * finished, SL_PIPE_NEVER if no packet waits for a time. One that gave packets is repeated at once, since a burst may have ended it.
  */
 SL_FN u64 backpressure_wake_ns(const struct sl_backpressure *b, struct sl_pipes *t, u32 classes, u64 now_ns)
 {

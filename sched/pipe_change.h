@@ -44,11 +44,13 @@ SL_FN void subport_move(struct sl_pipes *t, struct sl_subport *sub, u32 n, u32 f
 		*sl_at(t->subport_of, word) = 0;
 		*sl_at(t->engaged, word) = 0;
 		*sl_at(t->active, word) = 0;
+		*sl_at(t->owed, word) = 0;
 	}
 	for (word = first / 64; word < end / 64; word++)
 		*sl_at(t->subport_of, word) = (u8)(n + 1);
 	sub->first_pipe = first;
 	sub->end_pipe = end;
+	sub->owed = 0;
 	sl_for (word, SL_PIPE_PLACES)
 		*sl_at(sub->cursor, word) = first;
 	sl_for (word, SL_PIPE_GROUPS)
@@ -155,6 +157,7 @@ SL_FN u32 pipes_remove(struct sl_pipes *t, u32 p)
 	if (pipe_has_packets(t, p))
 		return SL_PIPE_BUSY;
 	pipe_stop_waiting(t, p);
+	*sl_at(t->owed, p >> 6) &= ~SL_BIT(p);
 	*sl_at(t->profile_of, p) = 0;
 	return SL_PIPE_DONE;
 }

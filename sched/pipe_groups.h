@@ -153,7 +153,8 @@ SL_FN void group_fill_owed(struct sl_pipes *t, struct sl_subport *sub, struct sl
 			   struct sl_pipe_call *call)
 {
 	u32 section, word, first = sub->first_pipe >> 6, last = (sub->end_pipe - 1) >> 6;
-	u64 words, bits, found, *owed;
+	u64 words, bits, found, engaged, *owed;
+	int stay = 0;
 
 	for (section = first >> 6; section <= last >> 6; section++) {
 		words = *sl_at(t->owed_summary, section);
@@ -169,10 +170,13 @@ SL_FN void group_fill_owed(struct sl_pipes *t, struct sl_subport *sub, struct sl
 				return;
 			call->steps++;
 			owed = sl_at(t->owed, word);
-			/* A pipe that has no packets any more is owed nothing. */
+			/* A pipe without a queue that is ready is owed nothing any more. */
 			*owed &= *sl_at(t->active, word);
 			bits = *owed & pipe_word_search(t, word, queues);
-			if (!bits)
+			/* One that stands in a group or waits is looked at again when it does not any more. */
+			engaged = *owed & *sl_at(t->engaged, word);
+			stay |= engaged != 0;
+			if (!bits && !engaged)
 				*sl_at(t->owed_any, word) &= (u16)~queues;
 			for (found = 0; bits && g->count < SL_PIPE_GROUP && !(queues & call->unsought); bits &= bits - 1) {
 				found |= bits & -bits;
@@ -184,7 +188,7 @@ SL_FN void group_fill_owed(struct sl_pipes *t, struct sl_subport *sub, struct sl
 				*sl_at(t->owed_summary, section) &= ~SL_BIT(word);
 		}
 	}
-	if (g->count < SL_PIPE_GROUP && !(queues & call->unsought))
+	if (!stay && g->count < SL_PIPE_GROUP && !(queues & call->unsought))
 		sub->owed &= ~queues;
 }
 

@@ -1,8 +1,12 @@
 //! Nothing is lost, nothing is made, order is kept, and lists keep within their room.
 
-use crate::{laws, traces, traces::Case, traces::Step, world::run};
+use crate::{
+    laws, traces,
+    traces::{Case, PIPES, Step},
+    world::{World, play, run},
+};
 use proptest::{prelude::*, test_runner::TestCaseResult};
-use sluice_core::backpressure::BackpressureCore;
+use sluice_core::{backpressure::BackpressureCore, pipes::Pipe};
 use std::collections::BTreeMap;
 
 laws! {
@@ -10,6 +14,7 @@ laws! {
     flows_keep_their_order: traces::of(150).edits();
     lists_keep_within_their_room: traces::of(150).edits();
     a_dequeue_says_what_came: traces::of(150).edits();
+    pipes_that_are_owed_a_turn_are_found: traces::of(150).edits();
 }
 
 /// What comes leaves by the port once, and then all slots are free.
@@ -79,5 +84,30 @@ fn a_dequeue_says_what_came(core: &'static BackpressureCore, case: &Case) -> Tes
         Ok(())
     })?;
     prop_assert_eq!(world.backpressure.held(), 0);
+    Ok(())
+}
+
+/// A pipe that is owed a turn and has packets is found by the search for such pipes, also if it was waiting for tokens or stood in a group when that
+/// search came by. Half of the pipes have a rate.
+fn pipes_that_are_owed_a_turn_are_found(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
+    let mut world = World::new(core, &case.lists, case.port);
+    for number in PIPES.iter().step_by(2) {
+        let rate = 20_000_000 + u64::from(case.seed % 1000) * 1_000_000;
+        let pipe = Pipe { profile: 1, bits_per_second: Some(rate), burst_ns: 100_000 };
+        prop_assert_eq!(world.pipes.configure(*number, &pipe, world.now_ns), Ok(()));
+    }
+    play(world, case, &mut |world, _, _| {
+        let state = world.pipes.state();
+        for pipe in PIPES.map(|pipe| pipe as usize) {
+            let (word, ready) = (pipe / 64, u32::from(state.ready[pipe]));
+            if state.owed[word] >> (pipe % 64) & 1 == 0 || ready == 0 {
+                continue;
+            }
+            let among = state.owed_summary[word / 64] >> (word % 64) & 1;
+            let found_for = u32::from(state.owed_any[word]) & state.subport[0].owed & ready;
+            prop_assert!(among == 1 && found_for != 0, "pipe {} with queues {:#x} is owed a turn", pipe, ready);
+        }
+        Ok(())
+    })?;
     Ok(())
 }

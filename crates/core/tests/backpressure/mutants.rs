@@ -68,6 +68,10 @@ mutants! {
         "pipe_groups.h",
         "k->left_bytes = (s16)sl_min(k->left_bytes, 0);" => "k->left_bytes = 0;";
 
+    pipes_that_wait_lose_the_turn_that_they_are_owed breaks "conservation::pipes_that_are_owed_a_turn_are_found":
+        "pipe_groups.h",
+        "if (!bits && !engaged)" => "if (!bits)";
+
     // Cost.
     words_with_held_classes_are_searched breaks "steps::a_round_takes_few_steps":
         "pipe_groups.h",

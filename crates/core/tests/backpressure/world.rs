@@ -150,7 +150,17 @@ pub fn run(
     case: &Case,
     look: &mut dyn FnMut(&World, &Step, &Dequeue) -> TestCaseResult,
 ) -> Result<World, TestCaseError> {
-    let mut world = World::new(core, &case.lists, case.port);
+    let mut world = play(World::new(core, &case.lists, case.port), case, look)?;
+    world.drain()?;
+    Ok(world)
+}
+
+/// Plays a trace in a world. Packets stay in the end.
+pub fn play(
+    mut world: World,
+    case: &Case,
+    look: &mut dyn FnMut(&World, &Step, &Dequeue) -> TestCaseResult,
+) -> Result<World, TestCaseError> {
     let mut lists = case.lists;
     for (gap_ns, step) in &case.steps {
         world.advance(world.now_ns + gap_ns, false)?;
@@ -175,7 +185,6 @@ pub fn run(
             }
         }
     }
-    world.drain()?;
     Ok(world)
 }
 
