@@ -24,8 +24,8 @@ struct sl_shared_word {
 } __attribute__((aligned(SL_CACHE_LINE_BYTES)));
 
 /*
- * The words of a class that are read together, so that one line tells how far the class is. A draw of the class changes all but the last; that
- * one changes only if the class has a guarantee.
+ * The words of a class that are read together, so that one line tells how far the class is. A draw changes the service; at most once in an eighth of
+ * the horizon also the time of the last ask, and the guarantee of a class that draws by it. Joining and leaving change the instances.
  */
 struct sl_shared_share {
 	u64 service; /* virtual: bytes << SL_SHARED_SERVICE_BITS, by weight; wraps round */

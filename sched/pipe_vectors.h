@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * 64 elements of 16 bits, and those of them that have a bit in common with others: by AVX-512, AVX2, SSE2 or NEON, and plainly. All ways find
- * the same. pipes_in_common is the best way for the processor that this is compiled for. Tests, which define SL_PIPE_ALL_WAYS, have the ways
- * of other processors of its kind beside it.
+ * Which of 64 elements of 16 bits have a bit in common with a mask, by AVX-512, AVX2, SSE2, NEON or plain C. All ways find the same.
+ * pipes_in_common is the best way for the processor that this is compiled for. The native core defines SL_PIPE_ALL_WAYS, so that tests can compare
+ * every way that this kind of processor may have.
  */
 #pragma once
 #include "world.h"

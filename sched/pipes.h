@@ -19,7 +19,8 @@
  * A queue is a list of 8-byte slots (pipe_slots.h). Bitmaps say which pipes may send (pipe_search.h). Pipes are served (pipe_turn.h) in groups that
  * are fetched from memory ahead of their turn (pipe_groups.h). A pipe whose bucket is empty waits in a timing wheel (pipe_wheel.h), one with classes whose credit
  * is used up in another. The work of a call is bounded: in each wheel it ends the waiting of SL_PIPE_WAKES pipes, and it searches
- * SL_PIPE_STEPS_MOST words, or looks at a quarter as many pipes that do not send; what is left is for the next call.
+ * SL_PIPE_STEPS_MOST words, or looks at a quarter as many pipes that do not send; a pipe that was found, and whose classes are all held back since, counts
+ * as a word. What is left is for the next call.
  *
  * Bounds: in any window of t seconds, port, subport and pipe send no more than rate * t + burst + one packet; a class of a subport
  * SL_SUBPORT_ADVANCE bytes more. A packet leaves at the latest 16 us after everything above it has tokens, if the port is not busy

@@ -21,7 +21,8 @@
  *	bytes of all instances <= rate * t + burst + N * B
  *
  * Packets of up to L bytes, longer than a frame, make B longer by L - frame, and the burst counts as B if it is less. A bucket that would be
- * overfull by a return forgets what is too much, so credit may be lost there, and only there: the link had nothing to send.
+ * overfull by a return forgets what is too much, so credit may be lost there, and only there: the link had nothing to send. An instance that ends
+ * forgives its debt, of a packet at most.
  *
  * A batch is SL_SHARED_BATCH_FRAMES frames or what the rate sends in SL_SHARED_BATCH_NS, whichever is less, but at least a frame. The burst is at
  * least SL_SHARED_BURST_BATCHES, or two where the time of a batch is long: one so that a batch fits, and the rest for what instances that wait are late.
@@ -55,22 +56,37 @@ SL_FN void shared_write(u64 *word, u64 value)
 	*(volatile u64 *)word = value;
 }
 
+/*
+ * The three below are full barriers. In BPF only atomic operations that return a value are, so the compiler must not see that nobody reads it.
+ */
 SL_FN u64 shared_add(u64 *word, u64 value)
 {
+	u64 before;
+
 	SL_SHARED_STEP();
-	return __sync_fetch_and_add(word, value);
+	before = __sync_fetch_and_add(word, value);
+	sl_opaque(before);
+	return before;
 }
 
 SL_FN u64 shared_set(u64 *word, u64 bits)
 {
+	u64 before;
+
 	SL_SHARED_STEP();
-	return __sync_fetch_and_or(word, bits);
+	before = __sync_fetch_and_or(word, bits);
+	sl_opaque(before);
+	return before;
 }
 
 SL_FN u64 shared_clear(u64 *word, u64 bits)
 {
+	u64 before;
+
 	SL_SHARED_STEP();
-	return __sync_fetch_and_and(word, ~bits);
+	before = __sync_fetch_and_and(word, ~bits);
+	sl_opaque(before);
+	return before;
 }
 
 /* Whether the word was as seen, and has the other value now. */

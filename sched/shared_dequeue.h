@@ -116,7 +116,7 @@ SL_GLOBAL int shared_leave(struct sl_shared_instance *x SL_NONNULL, struct sl_sh
 	return 0;
 }
 
-/* The instance ends, or its link gets another configuration: it leaves all classes, and gives back what it has. */
+/* The instance ends, or its link gets another configuration: it leaves all classes, and gives back what it has. Debt is forgiven. */
 SL_FN void shared_stop(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f, u64 now_ns)
 {
 	shared_leave(x, l, f, x->joined, now_ns);
@@ -216,8 +216,8 @@ SL_GLOBAL int shared_join(struct sl_shared_instance *x SL_NONNULL, struct sl_sha
 }
 
 /*
- * When an instance asks again whose classes are all refused: when the slowest class could have caught up, had it the whole link, or when all
- * credit that was drawn in advance is spent, whichever is first. Instances come one after the other, within a part of the burst: so no credit
+ * When an instance asks again whose classes are all refused: when the slowest class could have caught up, had it the whole link, or when the
+ * bucket lacks only a quarter of its burst, whichever is first. Instances come one after the other, within a part of the burst: so no credit
  * is lost if the classes that go first have gone.
  */
 SL_GLOBAL u64 shared_retry_ns(const struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,

@@ -52,11 +52,6 @@ SL_FN struct sl_shared_share *share_at(struct sl_shared_siblings *g, u32 c)
 	return sl_at(g->share, c);
 }
 
-SL_FN int service_before(u64 a, u64 b)
-{
-	return (s64)(a - b) < 0;
-}
-
 /* The virtual service that so many bytes are for a weight. */
 SL_FN u64 share_service(u64 bytes, u64 weight)
 {
@@ -96,7 +91,7 @@ SL_GLOBAL int shares_look(struct sl_shared_siblings *g SL_NONNULL, const struct 
 			continue;
 		service = shared_read(&share->service);
 		weight = sl_at(f->classes, c)->weight;
-		if (!v->weights || service_before(service, v->slowest)) {
+		if (!v->weights || virtual_before(service, v->slowest)) {
 			v->slowest = service;
 			v->slowest_weight = weight;
 		}
@@ -120,9 +115,9 @@ SL_GLOBAL int shares_settle(u64 *service SL_NONNULL, u64 from, u64 most)
 		return 0;
 	for (i = 0; i < SL_SHARED_TRIES; i++) {
 		seen = next = shared_read(service);
-		if (service_before(seen, from))
+		if (virtual_before(seen, from))
 			next = from;
-		else if (service_before(from + most, seen))
+		else if (virtual_before(from + most, seen))
 			next = from + most;
 		if (next == seen || shared_swap(service, seen, next))
 			break;
@@ -237,7 +232,7 @@ SL_GLOBAL int shares_charge(struct sl_shared_siblings *g SL_NONNULL, const struc
 }
 
 /*
- * Whether class c, for which an instance asks, may draw: 0, or the service by which it is too far ahead; SL_SHARED_LOST: guarantees of others go
+ * Whether class c, for which an instance asks, may draw: 0, or the service that the slowest class has to gain first; SL_SHARED_LOST: guarantees of others go
  * first.
  */
 SL_GLOBAL u64 shares_may(struct sl_shared_siblings *g SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL,
@@ -251,9 +246,9 @@ SL_GLOBAL u64 shares_may(struct sl_shared_siblings *g SL_NONNULL, const struct s
 	if (v->assured)
 		return v->assured >> (c & 63) & 1 ? 0 : SL_SHARED_LOST;
 	service = shared_read(&share->service);
-	if (!v->weights || !service_before(v->slowest + lag, service))
+	if (!v->weights || !virtual_before(v->slowest + lag, service))
 		return 0;
-	if (service_before(v->slowest + most, service))
+	if (virtual_before(v->slowest + most, service))
 		shares_settle(&share->service, v->slowest, most);
 	return sl_min(service - v->slowest - (credit_is_fast(&f->link) ? lag / 2 : lag), most);
 }

@@ -69,12 +69,12 @@ mutants! {
         "service = share_service(bytes, k->weight);" => "service = share_service(bytes, 1 + 0 * k->weight);";
     every_class_may_draw breaks "links::busy_classes_share_by_weight":
         "shared_shares.h",
-        "if (!v->weights || !service_before(v->slowest + lag, service))" => "if (1)";
+        "if (!v->weights || !virtual_before(v->slowest + lag, service))" => "if (1)";
     time_without_packets_is_credit breaks "links::classes_that_come_back_share_by_weight":
         "shared_shares.h",
-        "if (service_before(seen, from))\n\t\t\tnext = from;" => "if (0)\n\t\t\tnext = from;",
+        "if (virtual_before(seen, from))\n\t\t\tnext = from;" => "if (0)\n\t\t\tnext = from;",
         "shared_shares.h",
-        "if (service_before(v->slowest + most, service))" => "if (0)";
+        "if (virtual_before(v->slowest + most, service))" => "if (0)";
     guarantees_do_not_go_first breaks "links::guarantees_are_kept":
         "shared_shares.h",
         "v->assured |= SL_BIT(c);" => ";";
