@@ -76,9 +76,26 @@ pub struct SubscriberEdits {
 }
 
 impl SubscriberEdits {
+    fn interfaces(&self) -> Result<Vec<String>> {
+        if self.interfaces.is_empty() { with_subscribers() } else { Ok(self.interfaces.clone()) }
+    }
+
+    /// Writes the indices that the interfaces lack, as they do after a change of the whole policy. Whether there were any.
+    fn write_indices(&self) -> Result<bool> {
+        let mut any = false;
+        for interface in &self.interfaces()? {
+            let record = managed(interface)?;
+            if record.unconfirmed.is_none() && SubscriberIndex::open(&record.key).is_none() {
+                SubscriberIndex::write(&record);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
     /// The interfaces with the texts of their policies, edited. Those with the same policy share one.
     fn texts(&self) -> Result<Vec<(Record, Rc<str>)>> {
-        let interfaces = if self.interfaces.is_empty() { with_subscribers()? } else { self.interfaces.clone() };
+        let interfaces = self.interfaces()?;
         let mut all: Vec<(Record, Rc<str>)> = Vec::new();
         for interface in &interfaces {
             let record = managed(interface)?;
@@ -134,7 +151,15 @@ impl SubscriberEdits {
         if let Some(done) = in_place::apply(self)? {
             return Ok(done);
         }
-        let _lock = ready_to_change()?;
+        let mut lock = ready_to_change()?;
+        if in_place::is_meant(self) && self.write_indices()? {
+            drop(lock);
+            if let Some(done) = in_place::apply(self)? {
+                return Ok(done);
+            }
+            lock = ready_to_change()?;
+        }
+        let _lock = lock;
         let texts = self.texts()?;
         let is_same = |(record, text): &(Record, Rc<str>)| record.unconfirmed.is_none() && **text == *record.policy;
         if self.confirm.is_none() && texts.iter().all(is_same) {

@@ -242,11 +242,15 @@ impl Start {
         let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
-        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?.at(&interface.name);
+        let first = request.engine.unwrap_or(Engine::Qdisc);
+        let policy = resolve(&request.policy, rates, first)?.at(&interface.name);
         let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // The engine limits what a policy may ask for.
-        let policy = resolve(&request.policy, rates, plan.engine)?.at(&interface.name);
+        let policy = match plan.engine == first {
+            true => policy,
+            false => resolve(&request.policy, rates, plan.engine)?.at(&interface.name),
+        };
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;

@@ -88,6 +88,13 @@ impl Reader {
         }
     }
 
+    /// Remembers where a value is, by its JSON pointer. A subscriber, of which there may be thousands, has its place itself.
+    fn keep(&mut self, pointer: &str, span: Span) {
+        if !pointer.starts_with("/subscribers/") {
+            self.spans.insert(pointer.into(), span);
+        }
+    }
+
     /// Opens an object with these possible keys; `what` names it with its article.
     pub fn object<'t>(
         &mut self,
@@ -97,7 +104,7 @@ impl Reader {
         keys: &[&str],
     ) -> Option<Object<'t>> {
         let span = span_of(value);
-        self.spans.insert(path.into(), span.clone());
+        self.keep(path, span.clone());
         let Value::Object(object) = value else {
             let title = format!("{what} must be an object, not {}", kind_of(value));
             let help = "write `{ \"key\": value, ... }`";
@@ -122,7 +129,7 @@ impl Reader {
                 continue;
             }
             let path = format!("{path}/{key}");
-            self.spans.insert(path.clone(), span_of(&property.value));
+            self.keep(&path, span_of(&property.value));
             fields.push(Field { key, key_span, path, value: &property.value });
         }
         Some(Object { what, span, fields })
@@ -335,7 +342,7 @@ impl Reader {
                 continue;
             }
             let path = format!("{}/{key}", field.path);
-            self.spans.insert(path.clone(), key_span.clone());
+            self.keep(&path, key_span.clone());
             entries.push(Field { key, key_span, path, value: &property.value });
         }
         entries
@@ -350,7 +357,7 @@ impl Reader {
         let mut elements = Vec::new();
         for (i, value) in array.elements.iter().enumerate() {
             let path = format!("{}/{i}", field.path);
-            self.spans.insert(path.clone(), span_of(value));
+            self.keep(&path, span_of(value));
             elements.push(Field { key: field.key, key_span: field.key_span.clone(), path, value });
         }
         elements

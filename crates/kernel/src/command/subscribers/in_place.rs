@@ -35,9 +35,14 @@ const MOST_AMENDMENTS_BYTES: u64 = 8 << 20;
 /// The command, for fault points.
 const COMMAND: &str = "subscriber";
 
+/// Whether the changes could be made in this way.
+pub(super) fn is_meant(edits: &SubscriberEdits) -> bool {
+    edits.confirm.is_none() && !edits.changes.is_empty() && edits.changes.iter().all(is_in_place)
+}
+
 /// Makes the changes. None: not in this way.
 pub(super) fn apply(edits: &SubscriberEdits) -> Result<Option<Vec<Done>>> {
-    if edits.confirm.is_some() || edits.changes.is_empty() || !edits.changes.iter().all(is_in_place) {
+    if !is_meant(edits) {
         return Ok(None);
     }
     require_rights()?;
