@@ -134,7 +134,7 @@ pub fn classes_change(lab: &Lab) {
     };
     set(&["a", "--ceil", "15mbit"]);
     set(&["a", "--ceil", "10mbit/4mbit"]);
-    assert_eq!(in_place::amendments(), 1, "the first one reads the network");
+    assert_eq!(in_place::amendments(), 2, "the first one makes the index");
     assert_eq!(inside(lab, &net.router, "a").len(), 3);
     let told = set(&["b", "--plan", "divided"]);
     assert!(
