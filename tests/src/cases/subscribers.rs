@@ -329,7 +329,7 @@ fn all_or_nothing(lab: &Lab) {
     lab.sluice(&net.router, &["rollback", "lan0"]).ok();
     // Both interfaces, or none.
     let failed = run(lab
-        .command(&net.router, &["subscriber", "set", "a", "--plan", "work", "--addresses", &address("a")])
+        .command(&net.router, &["subscriber", "set", "a", "--plan", "work", "--addresses", address("a")])
         .env("SLUICE_FAULT", "apply-verified:error"));
     failed.exits(1);
     assert_eq!((ceilings("lan0"), ceilings("wan0")), (before.clone(), named(&[("a", 5), ("b", 10), ("c", 5)])));
