@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the scheduler instances of one link share, one for each tx queue: words that every instance changes by atomic operations, the configuration,
- * which they only read, and what each keeps for itself (sched/shared_credit.h, sched/shared_shares.h). Plain old data. All zeroes is a link whose
+ * The state of the scheduler instances of one link, one for each tx queue: words that every instance changes by atomic operations, the configuration,
+ * which they only read, and the state of each alone (sched/shared_credit.h, sched/shared_shares.h). Plain old data. All zeroes is a link whose
  * bucket is full, and on which no class waits.
  */
 #pragma once

@@ -82,7 +82,7 @@ SL_FN void backpressure_taken(struct sl_backpressure *b, struct sl_pipes *t, u32
 	*sl_at(b->refused_pkts, class) += *pkts;
 }
 
-/* What each class may still send to its list; and the classes that may send something, as bits. */
+/* The packets that each class may still send to its list. Returns the classes that may send any, as bits. */
 SL_FN u32 backpressure_allow(const struct sl_backpressure *b, struct sl_pipe_allowance *allowance)
 {
 	u32 i, allowed = 0, free;

@@ -52,25 +52,15 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 		}
 		/* A whole round, and every class is in debt still: skip the rounds in which that would not change. */
 		left = set;
-		sl_for (n, SL_CLASSES) {
-			struct sl_class *k;
+		sl_for_bits (n, c, left) {
+			struct sl_class *k = sl_at(s->classes, c);
 
-			if (!left)
-				break;
-			c = sl_lowest(left);
-			left &= left - 1;
-			k = sl_at(s->classes, c);
 			rounds = sl_min(rounds, (u32)-drr_class(k)->deficit_bytes / sl_max(k->quantum_bytes, 1u));
 		}
 		left = set;
-		sl_for (n, SL_CLASSES) {
-			struct sl_class *k;
+		sl_for_bits (n, c, left) {
+			struct sl_class *k = sl_at(s->classes, c);
 
-			if (!left)
-				break;
-			c = sl_lowest(left);
-			left &= left - 1;
-			k = sl_at(s->classes, c);
 			drr_class(k)->deficit_bytes += (s32)(rounds * k->quantum_bytes);
 		}
 	}

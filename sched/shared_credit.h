@@ -57,37 +57,22 @@ SL_FN void shared_write(u64 *word, u64 value)
 }
 
 /*
- * The three below are full barriers. In BPF only atomic operations that return a value are, so the compiler must not see that nobody reads it.
+ * An operation on a word, which says the value before and is a full barrier. In BPF only atomic operations that return a value are, so the compiler
+ * must not see that nobody reads it.
  */
-SL_FN u64 shared_add(u64 *word, u64 value)
-{
-	u64 before;
-
-	SL_SHARED_STEP();
-	before = __sync_fetch_and_add(word, value);
-	sl_opaque(before);
-	return before;
-}
-
-SL_FN u64 shared_set(u64 *word, u64 bits)
-{
-	u64 before;
-
-	SL_SHARED_STEP();
-	before = __sync_fetch_and_or(word, bits);
-	sl_opaque(before);
-	return before;
-}
-
-SL_FN u64 shared_clear(u64 *word, u64 bits)
-{
-	u64 before;
-
-	SL_SHARED_STEP();
-	before = __sync_fetch_and_and(word, ~bits);
-	sl_opaque(before);
-	return before;
-}
+#define SL_SHARED_OPERATION(name, fetch_and)       \
+	SL_FN u64 name(u64 *word, u64 operand)     \
+	{                                          \
+		u64 before;                        \
+                                                   \
+		SL_SHARED_STEP();                  \
+		before = fetch_and(word, operand); \
+		sl_opaque(before);                 \
+		return before;                     \
+	}
+SL_SHARED_OPERATION(shared_add, __sync_fetch_and_add)
+SL_SHARED_OPERATION(shared_set, __sync_fetch_and_or)
+SL_SHARED_OPERATION(shared_keep, __sync_fetch_and_and)
 
 /* Whether the word was as seen, and has the other value now. */
 SL_FN int shared_swap(u64 *word, u64 seen, u64 value)
@@ -178,6 +163,15 @@ SL_FN u64 credit_draw(u64 *bucket, u64 now, u64 ahead, u64 cost, u64 burst)
 			return from;
 	}
 	return now + ahead + cost;
+}
+
+/* Charges this cost to a bucket, in 1/64 ns, whatever it has. */
+SL_FN void credit_charge(u64 *bucket, u64 now, u64 cost)
+{
+	const u64 any = 1ULL << 62;
+
+	if (credit_draw(bucket, now, any, cost, any) > now + any)
+		shared_add(bucket, cost);
 }
 
 /* Puts back what was drawn of this rate and not spent. */

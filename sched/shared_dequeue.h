@@ -70,14 +70,9 @@ SL_GLOBAL int shared_give_back_ceilings(struct sl_shared_instance *x SL_NONNULL,
 	u64 left = f->ceilings & classes;
 	u32 n, c;
 
-	sl_for (n, SL_CLASSES) {
-		s32 *bytes;
+	sl_for_bits (n, c, left) {
+		s32 *bytes = sl_at(x->ceiling_bytes, c);
 
-		if (!left)
-			break;
-		c = sl_lowest(left);
-		left &= left - 1;
-		bytes = sl_at(x->ceiling_bytes, c);
 		if (*bytes <= 0)
 			continue;
 		credit_give_back(&sl_at(l->ceiling, c)->value, &sl_at(f->classes, c)->ceiling, (u32)*bytes);
@@ -106,13 +101,8 @@ SL_GLOBAL int shared_leave(struct sl_shared_instance *x SL_NONNULL, struct sl_sh
 
 	x->draws++;
 	shares_report(&l->classes, f, x, now_ns);
-	sl_for (n, SL_CLASSES) {
-		if (!gone)
-			break;
-		c = sl_lowest(gone);
-		gone &= gone - 1;
+	sl_for_bits (n, c, gone)
 		shares_leave(&l->classes, x, c);
-	}
 	return 0;
 }
 
@@ -131,14 +121,10 @@ SL_GLOBAL u64 shared_ceilings(struct sl_sched *s SL_NONNULL, struct sl_shared_in
 	u64 left = shared_ready(s) & f->ceilings, opens, wake_ns = 0;
 	u32 n, c;
 
-	sl_for (n, SL_CLASSES) {
+	sl_for_bits (n, c, left) {
 		const struct sl_shared_rate *r;
 		u64 *bucket, *full;
 
-		if (!left)
-			break;
-		c = sl_lowest(left);
-		left &= left - 1;
 		if (*sl_at(x->ceiling_bytes, c) > 0)
 			continue;
 		r = &sl_at(f->classes, c)->ceiling;
@@ -173,22 +159,16 @@ SL_GLOBAL int shared_judge(struct sl_sched *s SL_NONNULL, struct sl_shared_link 
 
 	j->may = 0;
 	j->ahead = SL_SHARED_LOST;
-	sl_for (n, SL_CLASSES) {
-		if (!left)
-			break;
-		c = sl_lowest(left);
-		left &= left - 1;
+	sl_for_bits (n, c, left) {
 		ahead = j->view.weights ? shares_may(&l->classes, f, &j->view, c, now_ns) : 0;
 		if (!ahead)
 			j->may |= SL_BIT(c);
 		else
 			j->ahead = sl_min(j->ahead, ahead);
 	}
-	sl_for (n, SL_CLASSES) {
-		if (!asks || s->lone)
-			break;
-		c = sl_lowest(asks);
-		asks &= asks - 1;
+	if (s->lone)
+		return 0;
+	sl_for_bits (n, c, asks) {
 		if (j->may & ~s->ready & SL_BIT(c))
 			shared_let_go(s, c, now_ns);
 		else if (~j->may & s->ready & SL_BIT(c))
@@ -203,11 +183,7 @@ SL_GLOBAL int shared_join(struct sl_shared_instance *x SL_NONNULL, struct sl_sha
 {
 	u32 n, c;
 
-	sl_for (n, SL_CLASSES) {
-		if (!asks)
-			break;
-		c = sl_lowest(asks);
-		asks &= asks - 1;
+	sl_for_bits (n, c, asks) {
 		if (!(x->joined >> (c & 63) & 1) ||
 		    sl_since(now_ns, shared_read(&share_at(&l->classes, c)->asked_ns)) > f->horizon_ns)
 			shares_join(&l->classes, f, x, c, now_ns);

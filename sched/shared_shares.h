@@ -79,13 +79,9 @@ SL_GLOBAL int shares_look(struct sl_shared_siblings *g SL_NONNULL, const struct 
 
 	v->slowest = v->weights = v->assured = 0;
 	v->least_weight = v->slowest_weight = 0;
-	sl_for (n, SL_CLASSES) {
+	sl_for_bits (n, c, left) {
 		struct sl_shared_share *share;
 
-		if (!left)
-			break;
-		c = sl_lowest(left);
-		left &= left - 1;
 		share = share_at(g, c);
 		if (!shared_read(&share->instances) || sl_since(now_ns, shared_read(&share->asked_ns)) > f->horizon_ns)
 			continue;
@@ -153,21 +149,13 @@ SL_GLOBAL int shares_leave(struct sl_shared_siblings *g SL_NONNULL, struct sl_sh
 	struct sl_shared_share *share = share_at(g, c);
 
 	x->joined &= ~SL_BIT(c);
-	if (shared_clear(&share->instances, SL_BIT(x->number)) & ~SL_BIT(x->number))
+	if (shared_keep(&share->instances, ~SL_BIT(x->number)) & ~SL_BIT(x->number))
 		return 0;
-	shared_clear(&g->active.value, SL_BIT(c));
+	shared_keep(&g->active.value, ~SL_BIT(c));
 	/* Another instance may have joined in between, and its bit been cleared. */
 	if (shared_read(&share->instances))
 		shared_set(&g->active.value, SL_BIT(c));
 	return 0;
-}
-
-/* One attempt to charge a guarantee; 0: another instance has changed it. */
-SL_FN int guarantee_charge(u64 *bucket, u64 now, u64 cost)
-{
-	u64 seen = shared_read(bucket);
-
-	return shared_swap(bucket, seen, sl_max(seen, now) + cost);
 }
 
 /* Charges what instance x has sent of class c, in the place of what was charged when it drew. */
@@ -176,33 +164,25 @@ SL_GLOBAL int shares_report_class(struct sl_shared_siblings *g SL_NONNULL, const
 {
 	const struct sl_shared_class_conf *k = sl_at(f->classes, c);
 	struct sl_shared_share *share = share_at(g, c);
-	u32 bytes = *sl_at(x->spent_bytes, c), i;
+	u32 bytes = *sl_at(x->spent_bytes, c);
 	u64 cost = credit_cost(bytes, k->guarantee.cost), service = share_service(bytes, k->weight);
 
 	*sl_at(x->spent_bytes, c) = 0;
 	if (x->charged >> (c & 63) & 1)
 		service -= x->charged_service;
 	shared_add(&share->service, service);
-	if (!(x->assured >> (c & 63) & 1))
-		return 0;
-	for (i = 0; i < SL_SHARED_TRIES; i++)
-		if (guarantee_charge(&share->guarantee, credit_time(now_ns), cost))
-			return 0;
-	shared_add(&share->guarantee, cost);
+	if (x->assured >> (c & 63) & 1)
+		credit_charge(&share->guarantee, credit_time(now_ns), cost);
 	return 0;
 }
 
 SL_FN void shares_report(struct sl_shared_siblings *g, const struct sl_shared_conf *f, struct sl_shared_instance *x, u64 now_ns)
 {
 	u64 left = x->unreported | x->charged;
-	u32 n;
+	u32 n, c;
 
-	sl_for (n, SL_CLASSES) {
-		if (!left)
-			break;
-		shares_report_class(g, f, x, sl_lowest(left), now_ns);
-		left &= left - 1;
-	}
+	sl_for_bits (n, c, left)
+		shares_report_class(g, f, x, c, now_ns);
 	x->unreported = x->charged = 0;
 }
 
@@ -213,19 +193,11 @@ SL_GLOBAL int shares_charge(struct sl_shared_siblings *g SL_NONNULL, const struc
 	u64 left = classes, weights = 0;
 	u32 n, c;
 
-	sl_for (n, SL_CLASSES) {
-		if (!left)
-			break;
-		weights += sl_at(f->classes, sl_lowest(left))->weight;
-		left &= left - 1;
-	}
+	sl_for_bits (n, c, left)
+		weights += sl_at(f->classes, c)->weight;
 	x->charged = left = classes;
 	x->charged_service = share_service(f->link.batch_bytes, weights);
-	sl_for (n, SL_CLASSES) {
-		if (!left)
-			break;
-		c = sl_lowest(left);
-		left &= left - 1;
+	sl_for_bits (n, c, left) {
 		shared_add(&share_at(g, c)->service, x->charged_service);
 	}
 	return 0;

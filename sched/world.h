@@ -101,6 +101,18 @@ SL_FN u32 sl_highest(u64 x)
 #endif
 }
 
+/* For each bit of left, from the lowest on: c is its number, and left what is behind it. n counts. */
+#define sl_for_bits(n, c, left)                       \
+	sl_for (n, 64)                                \
+		if (!(left))                          \
+			break;                        \
+		else if (({                           \
+				 c = sl_lowest(left); \
+				 left &= left - 1;    \
+				 0;                   \
+			 })) {                        \
+		} else
+
 /* Whether one virtual time is before another. They wrap round, and are less than half of their range apart. */
 SL_FN int virtual_before(u64 a, u64 b)
 {

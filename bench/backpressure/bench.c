@@ -10,18 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "contender.h"
 
 static uint32_t sequence[SEQUENCE];
-
-static double seconds_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 uint64_t clock_ns(void)
 {
@@ -29,21 +20,6 @@ uint64_t clock_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-double spent(void)
-{
-	return seconds_of(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static uint32_t random_below(uint32_t n)
-{
-	static uint64_t state = 88172645463325252ULL;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)((state >> 32) * n >> 32);
 }
 
 /* Queues in random order, each so many times in a row; the first ones of each pipe. */
@@ -92,7 +68,7 @@ static const struct contender contenders[] = {
 static void run_kind(unsigned int pipes, const struct kind *k, const struct contender *c, unsigned int repeat, double seconds)
 {
 	struct work w = { .pipes = pipes,
-			  .held = 4 * pipes,
+			  .circulating = 4 * pipes,
 			  .standing = k->standing * pipes,
 			  .room = c->room,
 			  .port = c->binds ? k->port : TAKES_ALL,

@@ -105,7 +105,7 @@ static void port_round(struct state *s, const struct work *w)
 	}
 }
 
-/* How many packets of a class the port takes. */
+/* The number of packets of a class that the port takes. */
 static u32 port_room(const struct state *s, const struct work *w, u32 class)
 {
 	if (s->refused >> class & 1)
@@ -150,7 +150,7 @@ struct figures CONTENDER(const struct work *w, double seconds) {
 
 		bring(s, &packet, 1);
 	}
-	for (i = 0; i < w->held; i += BATCH) {
+	for (i = 0; i < w->circulating; i += BATCH) {
 		for (n = 0; n < BATCH; n++)
 			s->left[n].len_bytes = 64;
 		s->n = BATCH;

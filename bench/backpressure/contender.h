@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The scheduler of pipes before a port, as the bench runs it: compiled for a number of pipes, and for a way of comparing pipes (pipe_vectors.h). */
 #pragma once
-#include <stdint.h>
+#include "../pipes.h"
 
-#define BATCH    32 /* packets of a dequeue */
-#define QUEUES   16 /* of a pipe */
-#define CLASSES  13
-#define SEQUENCE (1u << 20) /* queues to which packets come in turn */
+#define BATCH  32 /* packets of a dequeue */
+#define QUEUES 16 /* of a pipe */
 
 enum port {
 	TAKES_ALL,
@@ -22,7 +20,7 @@ enum port {
 
 struct work {
 	unsigned int pipes;
-	unsigned int held; /* packets that circulate */
+	unsigned int circulating; /* packets */
 	unsigned int standing; /* packets of classes that HOLDS_LOW holds back */
 	unsigned int room; /* of a list; 0: no backpressure, the port takes everything */
 	enum port port;
@@ -39,7 +37,5 @@ typedef struct figures circulate(const struct work *w, double seconds);
 
 /* The time of the scheduler. */
 uint64_t clock_ns(void);
-/* Processor time of this thread, s. */
-double spent(void);
 
 extern circulate few_native, few_avx2, few_sse2, few_plain, many_native, many_avx2, many_sse2, many_plain;

@@ -10,14 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
+#include "../pipes.h"
 #include "contender.h"
 
-#define SEQUENCE (1u << 20) /* queues to which packets come in turn */
-#define LINE     12.5e9 /* bytes a second: 100 Gbit/s */
-#define OFFERED  16e6 /* packets a second, where half are dropped */
+#define LINE    12.5e9 /* bytes a second: 100 Gbit/s */
+#define OFFERED 16e6 /* packets a second, where half are dropped */
 
 static uint32_t sequence[SEQUENCE];
 static double cycles_a_second;
@@ -46,25 +45,6 @@ uint64_t clock_ns(void)
 	if (ns_a_cycle == 0)
 		ns_a_cycle = 1e9 / cycles_a_second;
 	return (uint64_t)((double)clock_cycles() * ns_a_cycle);
-}
-
-/* Processor time of this thread, s. */
-static double spent(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static uint32_t random_below(uint32_t n)
-{
-	static uint64_t state = 88172645463325252ULL;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)((state >> 32) * n >> 32);
 }
 
 /* Queues in random order, each so many times in a row; every spacing-th queue of a pipe. */

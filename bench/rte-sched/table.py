@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Prints the tables of the bench of pipes: millions of packets a second (median, least to most), and how many times those of each rte_sched."""
 
-import collections
-import csv
+import pathlib
 import statistics
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import pipe_results as results
 
 LIBRARY, NATIVE = "rte_sched_library", "rte_sched_native"
 ACCURACY = {
@@ -16,25 +18,16 @@ ACCURACY = {
 }
 
 
-def times(own: list, other: list) -> str:
-    """The median of the ratios of runs that followed each other."""
-    return f"{statistics.median(a / b for a, b in zip(own, other)):.2f}" if other else ""
-
-
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    runs = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row in rows:
-        runs[int(row["pipes"]), row["work"], row["figure"]][row["contender"]].append(float(row["value"]))
+    runs = results.read(path)
     print("| pipes | work | contender | Mpps | least to most | times the library | times native |")
     print("|---:|---|---|---:|---:|---:|---:|")
     for (pipes, work, figure), contenders in runs.items():
         if figure != "mpps":
             continue
         for name, values in contenders.items():
-            cells = [pipes, work, name, f"{statistics.median(values):.1f}", f"{min(values):.1f} to {max(values):.1f}"]
-            cells += [times(values, contenders[other]) if other in contenders and name not in (LIBRARY, NATIVE) else "" for other in (LIBRARY, NATIVE)]
+            cells = [pipes, work, name, *results.median_and_range(values)]
+            cells += [results.times(values, contenders[other]) if other in contenders and name not in (LIBRARY, NATIVE) else "" for other in (LIBRARY, NATIVE)]
             print("| " + " | ".join(map(str, cells)) + " |")
     print("\nCoDel that does not act, ns a packet:\n")
     print("| pipes | work | ns |\n|---:|---|---:|")

@@ -127,8 +127,8 @@ impl Backpressure {
         unsafe { (self.core.dequeue)(&mut *self.state, state, count, classes, now_ns) }
     }
 
-    /// When a dequeue of these classes that gave too little is to be repeated, if no packet comes and the port takes none before: now if it had
-    /// not finished, none if no packet waits for a time.
+    /// When a dequeue of these classes that gave nothing is to be repeated, if no packet comes and the port takes none before: now if it had
+    /// not finished, none if no packet waits for a time. One that gave packets is repeated at once, since a burst may have ended it.
     pub fn wake_ns(&self, pipes: &mut Pipes, classes: u32, now_ns: u64) -> Option<u64> {
         let state = self.of_same_build(pipes);
         // SAFETY: both states are whole, and of one build.

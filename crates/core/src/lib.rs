@@ -104,6 +104,16 @@ pub enum Verdict {
     },
 }
 
+impl From<RawVerdict> for Verdict {
+    fn from(raw: RawVerdict) -> Verdict {
+        match raw.action {
+            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes, mark: raw.mark != 0 },
+            WAIT => Verdict::Wait(raw.wake_ns),
+            _ => Verdict::Idle,
+        }
+    }
+}
+
 /// The packets of a class that a hook has let through, and that the queue has not had yet; of one processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Underway(abi::sl_underway);
@@ -175,11 +185,7 @@ impl Scheduler {
         let mut raw = RawVerdict::default();
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_verdict.
         unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
-        match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes, mark: raw.mark != 0 },
-            WAIT => Verdict::Wait(raw.wake_ns),
-            _ => Verdict::Idle,
-        }
+        raw.into()
     }
 
     /// Every packet is gone; counters and configuration stay.

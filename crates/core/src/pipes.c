@@ -73,7 +73,7 @@ static u64 core_in_common_plainly(const u16 *element, u32 queues)
 	return pipes_in_common_plainly(element, queues);
 }
 
-/* What a way of pipe_vectors.h finds, by its name. Whether this build has it and this processor can run it. */
+/* The elements that a way of pipe_vectors.h finds, by its name. 0: this build lacks the way, or this processor cannot run it. */
 static u32 core_in_common_by(const char *way, const u16 *element, u32 queues, u64 *found)
 {
 #ifdef SL_PIPE_AVX512

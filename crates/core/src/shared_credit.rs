@@ -1,7 +1,7 @@
 //! Schedulers of several tx queues that share one link: its rate, and the ceilings, guarantees and weights of classes hold for all of them together
 //! (`sched/shared_credit.h`, `sched/shared_shares.h`, `sched/shared_dequeue.h`).
 
-use crate::{RawVerdict, SEND, Scheduler, Verdict, WAIT};
+use crate::{RawVerdict, Scheduler, Verdict};
 use sluice_abi as abi;
 use std::cell::UnsafeCell;
 
@@ -216,11 +216,7 @@ impl Instance {
                 &mut raw,
             )
         };
-        match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes, mark: raw.mark != 0 },
-            WAIT => Verdict::Wait(raw.wake_ns),
-            _ => Verdict::Idle,
-        }
+        raw.into()
     }
 
     /// Leaves the link, and gives back what it has drawn.

@@ -17,7 +17,7 @@ laws! {
     pipes_that_are_owed_a_turn_are_found: traces::of(150).edits();
 }
 
-/// What comes leaves by the port once, and then all slots are free.
+/// A packet that comes leaves by the port once, and then all slots are free.
 fn nothing_is_lost(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
     let world = run(core, case, &mut |_, _, _| Ok(()))?;
     let mut numbers: Vec<u64> = world.sent.iter().map(|(_, frame)| frame.number).collect();
@@ -75,7 +75,7 @@ fn a_dequeue_says_what_came(core: &'static BackpressureCore, case: &Case) -> Tes
         prop_assert_eq!(came.iter().sum::<u32>(), before.got);
         let held = (0..16).filter(|class| state.pkts[*class] > 0).fold(0, |held, class| held | 1 << class);
         prop_assert_eq!(world.backpressure.held(), held);
-        // What a list held before the dequeue, the port has refused just now.
+        // The port has just refused the packets that a list held before the dequeue.
         for (class, refused) in refused.iter_mut().enumerate() {
             let now = state.refused_pkts[class];
             prop_assert!(now >= *refused + u64::from(before.held[class]), "refusals of class {}", class);

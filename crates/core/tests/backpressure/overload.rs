@@ -20,9 +20,9 @@ use std::collections::VecDeque;
 /// The classes that have packets.
 const OFFERED: u32 = 8;
 const BYTES: u32 = 1400;
-/// What the port takes for a packet of `BYTES`: 25 Gbit/s.
+/// The time that the port takes for a packet of `BYTES`: 25 Gbit/s.
 const PACKET_NS: u64 = 448;
-/// What is offered, of what the port sends, in hundredths.
+/// The offered load, in hundredths of the rate of the port.
 const LOAD: u64 = 110;
 /// The time that a turn of the engine takes.
 const POLL_NS: u64 = 2000;
@@ -150,7 +150,7 @@ fn with_backpressure(pipes: u32, last_pkts: u32, ms: u64) -> Outcome {
         }
         world.taken.clear();
     }
-    // What still waits is not lost.
+    // Packets that still wait are not lost.
     for frame in world.waiting.values().filter(|frame| frame.arrived_ns >= count_ns) {
         outcome.classes[frame.class as usize].came -= 1;
     }

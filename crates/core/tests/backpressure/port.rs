@@ -42,7 +42,7 @@ impl Port {
         Port { shape, queues: vec![VecDeque::new(); CLASSES], sending: vec![None; CLASSES], now_ns }
     }
 
-    /// How many packets of a class it takes now.
+    /// The number of packets of a class that it takes now.
     pub fn room(&self, class: u32) -> usize {
         let held = self.queues[class as usize].len();
         (self.shape.room_pkts[class as usize] as usize).saturating_sub(held)
@@ -72,7 +72,7 @@ impl Port {
         sent
     }
 
-    /// What may be sent begins.
+    /// The port begins to send what it may.
     fn begin(&mut self) {
         match self.shape.shaper {
             Shaper::Classes(cost_ns) => {

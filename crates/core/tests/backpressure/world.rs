@@ -19,11 +19,11 @@ pub struct World {
     pub backpressure: Backpressure,
     pub port: Port,
     pub now_ns: u64,
-    /// What came, by its slot, until the port has it.
+    /// Packets that came, by their slots, until the port has them.
     pub waiting: BTreeMap<u32, Frame>,
-    /// What the port has taken, in order.
+    /// Packets that the port has taken, in order.
     pub taken: Vec<Frame>,
-    /// What the port has sent, and when.
+    /// Packets that the port has sent, with the times.
     pub sent: Vec<(u64, Frame)>,
     pub came: u64,
 }
@@ -188,7 +188,7 @@ pub fn play(
     Ok(world)
 }
 
-/// What a dequeue has found, and given.
+/// The state before a dequeue, and its result.
 pub struct Dequeue {
     pub lists: Lists,
     /// Packets of each list before it.

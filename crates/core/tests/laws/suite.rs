@@ -36,6 +36,33 @@ macro_rules! mutants {
 }
 pub(crate) use mutants;
 
+/// The builds of a core whose type has `SYMBOL` and `fits`, from changed sources. `native`: the file that is compiled.
+macro_rules! builds_of {
+    ($core:ty, $native:literal) => {
+        pub use crate::edits::Edit;
+        use crate::edits::{self, Sources};
+        use std::sync::OnceLock;
+
+        pub(crate) const SOURCES: Sources = Sources { native: $native, headers: "sched", others: &["abi"] };
+
+        /// The core, compiled from the sources as they are, by the same compiler and with the same options as edited ones.
+        pub fn unchanged() -> &'static $core {
+            static CORE: OnceLock<&'static $core> = OnceLock::new();
+            CORE.get_or_init(|| build(&[]))
+        }
+
+        /// The core, compiled with these edits of `sched/`. The text of each must occur once.
+        pub fn build(edits: &[Edit]) -> &'static $core {
+            // SAFETY: the core runs nothing when it is loaded, and what has the name is of this type: the compiler saw the same file.
+            // Edits are of arithmetic; a core indexes by `sl_at`, which stays within its arrays.
+            let core: &$core = unsafe { edits::table(&SOURCES, edits, <$core>::SYMBOL) };
+            assert!(core.fits(), "the sources have changed since this program was compiled");
+            core
+        }
+    };
+}
+pub(crate) use builds_of;
+
 fn is(law: &Law, name: &str) -> bool {
     law.name.ends_with(&format!("::{name}"))
 }

@@ -1,12 +1,9 @@
 //! Builds of `stepped.c` from changed headers: instances whose calls stop before each access to a shared word.
 
-pub use crate::edits::Edit;
-use crate::edits::{self, Sources};
 use sluice_abi as abi;
-use std::{ptr, sync::OnceLock};
+use std::ptr;
 
-const SOURCES: Sources =
-    Sources { native: "crates/core/tests/shared_credit/stepped.c", headers: "sched", others: &["abi"] };
+crate::suite::builds_of!(Stepped, "crates/core/tests/shared_credit/stepped.c");
 
 pub const FILL: u32 = 0;
 pub const GIVE_BACK: u32 = 1;
@@ -84,6 +81,17 @@ pub struct Stepped {
 }
 
 impl Stepped {
+    const SYMBOL: &'static str = "sl_stepped";
+
+    /// Whether it was compiled with the structs of this program.
+    fn fits(&self) -> bool {
+        self.call_bytes as usize == size_of::<Call>()
+            && self.sched_bytes as usize == size_of::<abi::sl_sched>()
+            && self.link_bytes as usize == size_of::<abi::sl_shared_link>()
+            && self.instance_bytes as usize == size_of::<abi::sl_shared_instance>()
+            && self.conf_bytes as usize == size_of::<abi::sl_shared_conf>()
+    }
+
     /// A call begins at a place where none is under way.
     ///
     /// # Safety
@@ -98,22 +106,4 @@ impl Stepped {
         // SAFETY: a call is under way there, as begin was told.
         unsafe { (self.go_on)(place as u32) != 0 }
     }
-}
-
-/// The headers as they are.
-pub fn unchanged() -> &'static Stepped {
-    static BUILD: OnceLock<&'static Stepped> = OnceLock::new();
-    BUILD.get_or_init(|| build(&[]))
-}
-
-/// The headers with these edits. The text of each must occur once.
-pub fn build(edits: &[Edit]) -> &'static Stepped {
-    // SAFETY: nothing runs when the object is loaded, and its table is a `Stepped`. Edits are of arithmetic; arrays are indexed by `sl_at`.
-    let stepped: &Stepped = unsafe { edits::table(&SOURCES, edits, "sl_stepped") };
-    assert_eq!(stepped.call_bytes as usize, size_of::<Call>());
-    assert_eq!(stepped.sched_bytes as usize, size_of::<abi::sl_sched>());
-    assert_eq!(stepped.link_bytes as usize, size_of::<abi::sl_shared_link>());
-    assert_eq!(stepped.instance_bytes as usize, size_of::<abi::sl_shared_instance>());
-    assert_eq!(stepped.conf_bytes as usize, size_of::<abi::sl_shared_conf>());
-    stepped
 }

@@ -119,7 +119,7 @@ fn a_link_with_packets_sends_at_its_rate(stepped: &'static Stepped, case: &Case)
     }
     let got: u64 = world.sent.iter().map(|sent| u64::from(sent.bytes)).sum();
     let told = bytes_in(case.rate, world.now_ns - START_NS);
-    // What instances have drawn and not spent.
+    // Bytes that instances have drawn and not spent.
     let drawn = f64::from(case.instances) * f64::from(world.conf.raw().link.batch_bytes);
     prop_assert!(got as f64 > 0.995 * told - drawn, "{} of {} bytes", got, told);
     Ok(())

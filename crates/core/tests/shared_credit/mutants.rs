@@ -33,8 +33,8 @@ mutants! {
         "if (shared_read(&share->instances))\n\t\tshared_set(&g->active.value, SL_BIT(c));" => "";
     a_class_ends_with_its_first_instance breaks "active::classes_that_instances_have_are_active":
         "shared_shares.h",
-        "if (shared_clear(&share->instances, SL_BIT(x->number)) & ~SL_BIT(x->number))\n\t\treturn 0;\n\tshared_clear(&g->active.value, SL_BIT(c));" =>
-        "shared_clear(&share->instances, SL_BIT(x->number));\n\tshared_clear(&g->active.value, SL_BIT(c));\n\treturn 0;";
+        "if (shared_keep(&share->instances, ~SL_BIT(x->number)) & ~SL_BIT(x->number))\n\t\treturn 0;\n\tshared_keep(&g->active.value, ~SL_BIT(c));" =>
+        "shared_keep(&share->instances, ~SL_BIT(x->number));\n\tshared_keep(&g->active.value, ~SL_BIT(c));\n\treturn 0;";
 
     // Links.
     packets_are_not_charged_to_the_link breaks "links::no_link_exceeds_its_bound":
@@ -80,7 +80,7 @@ mutants! {
         "v->assured |= SL_BIT(c);" => ";";
     guarantees_are_not_charged breaks "links::guarantees_are_kept":
         "shared_shares.h",
-        "return shared_swap(bucket, seen, sl_max(seen, now) + cost);" => "return shared_swap(bucket, seen, seen + 0 * (now + cost));";
+        "credit_charge(&share->guarantee, credit_time(now_ns), cost);" => "(void)cost;";
     a_stopped_queue_is_waited_for breaks "links::stopped_queues_hold_up_no_others":
         "shared_shares.h",
         "if (!shared_read(&share->instances) || sl_since(now_ns, shared_read(&share->asked_ns)) > f->horizon_ns)" =>

@@ -151,15 +151,12 @@ impl SubscriberEdits {
         if let Some(done) = in_place::apply(self)? {
             return Ok(done);
         }
-        let mut lock = ready_to_change()?;
+        let _lock = ready_to_change()?;
         if in_place::is_meant(self) && self.write_indices()? {
-            drop(lock);
-            if let Some(done) = in_place::apply(self)? {
+            if let Some(done) = in_place::apply_locked(self)? {
                 return Ok(done);
             }
-            lock = ready_to_change()?;
         }
-        let _lock = lock;
         let texts = self.texts()?;
         let is_same = |(record, text): &(Record, Rc<str>)| record.unconfirmed.is_none() && **text == *record.policy;
         if self.confirm.is_none() && texts.iter().all(is_same) {

@@ -288,6 +288,11 @@ fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
         }
         _ => class.quantum_bytes.into(),
     };
+    within_quanta(bytes)
+}
+
+/// The nearest quantum that HTB takes, bytes.
+pub(crate) fn within_quanta(bytes: u64) -> u64 {
     bytes.clamp((*HTB_QUANTA_BYTES.start()).into(), (*HTB_QUANTA_BYTES.end()).into())
 }
 

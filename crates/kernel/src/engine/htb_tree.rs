@@ -4,7 +4,9 @@
 //! Pure: it writes `tc` command lines.
 
 use crate::engine::differences;
-use crate::engine::htb::{HANDLE, HTB_QUANTA_BYTES, LeafQdisc, Leaves, UNSHAPED, bits, burst, overhead, scaled};
+use crate::engine::htb::{
+    HANDLE, HTB_QUANTA_BYTES, LeafQdisc, Leaves, UNSHAPED, bits, burst, overhead, scaled, within_quanta,
+};
 use sluice_abi as abi;
 use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, NodeScheduler, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, Rate};
@@ -98,7 +100,7 @@ impl HtbTree<'_> {
     fn class_line(&self, node: &Node, number: u32) -> String {
         let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
         let limits = (*node.rate.of(self.way), *node.ceil.of(self.way), *node.burst.of(self.way));
-        self.limited_line(parent, number, limits, quantum(scheduler_above(self.network, node), node.weight))
+        self.limited_line(parent, number, limits, quantum(self.network.scheduler_above(node), node.weight))
     }
 
     /// The line of the HTB class for a class inside a subscriber; its parent is the subscriber's HTB class.
@@ -188,7 +190,7 @@ pub fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
     }
     let most = HTB_QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
-    let nodes = nodes.map(|node| (scheduler_above(network, node), node.weight));
+    let nodes = nodes.map(|node| (network.scheduler_above(node), node.weight));
     let classes = network.leaf_classes().map(|(leaf, class)| (network.leaves[leaf].classes.scheduler, class.weight));
     let (quanta, weights): (Vec<_>, Vec<_>) =
         nodes.chain(classes).partition(|(scheduler, _)| *scheduler == NodeScheduler::DeficitRoundRobin);
@@ -230,15 +232,10 @@ pub(crate) fn touched(changes: &[abi::sl_tree_change], to: &TreeTable) -> HashSe
     changes.iter().filter(|change| change.kind == abi::SL_CHANGE_NODE).map(|change| change.at).collect()
 }
 
-/// The scheduler of what is above a node.
-fn scheduler_above(network: &Network, node: &Node) -> NodeScheduler {
-    network.node(node.parent).map_or(NodeScheduler::default(), |above| above.scheduler)
-}
-
 /// HTB quantum of a class with this weight, or this quantum, bytes.
 fn quantum(scheduler: NodeScheduler, weight: u32) -> u64 {
     let unit = if scheduler == NodeScheduler::DeficitRoundRobin { 1 } else { FRAME_BYTES };
-    (u64::from(unit) * u64::from(weight)).clamp((*HTB_QUANTA_BYTES.start()).into(), (*HTB_QUANTA_BYTES.end()).into())
+    within_quanta(u64::from(unit) * u64::from(weight))
 }
 
 /// The nodes to be made anew for a change, since HTB moves no class: those that get another parent, with all below them. Deepest first.

@@ -35,15 +35,19 @@ pub enum NodeScheduler {
 impl NodeScheduler {
     /// Every choice with its name in policy files.
     pub const NAMES: &[(&str, NodeScheduler)] = &[
-        ("elastic_round_robin", NodeScheduler::ElasticRoundRobin),
-        ("strict_priority", NodeScheduler::StrictPriority),
-        ("round_robin", NodeScheduler::RoundRobin),
-        ("deficit_round_robin", NodeScheduler::DeficitRoundRobin),
-        ("weighted_fair_queuing", NodeScheduler::WeightedFairQueuing),
+        NodeScheduler::ElasticRoundRobin.named(),
+        NodeScheduler::StrictPriority.named(),
+        NodeScheduler::RoundRobin.named(),
+        NodeScheduler::DeficitRoundRobin.named(),
+        NodeScheduler::WeightedFairQueuing.named(),
     ];
 
+    const fn named(self) -> (&'static str, NodeScheduler) {
+        (self.name(), self)
+    }
+
     /// The name, as policies have it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             NodeScheduler::ElasticRoundRobin => "elastic_round_robin",
             NodeScheduler::StrictPriority => "strict_priority",
@@ -54,32 +58,66 @@ impl NodeScheduler {
     }
 
     /// The key of a class by which it orders or shares. None: all are alike.
-    pub fn key(self) -> Option<&'static str> {
+    pub fn key(self) -> Option<ShareKey> {
         match self {
-            NodeScheduler::ElasticRoundRobin | NodeScheduler::WeightedFairQueuing => Some("weight"),
-            NodeScheduler::StrictPriority => Some("priority"),
-            NodeScheduler::DeficitRoundRobin => Some("quantum"),
+            NodeScheduler::ElasticRoundRobin | NodeScheduler::WeightedFairQueuing => Some(ShareKey::Weight),
+            NodeScheduler::StrictPriority => Some(ShareKey::Priority),
+            NodeScheduler::DeficitRoundRobin => Some(ShareKey::Quantum),
             NodeScheduler::RoundRobin => None,
         }
     }
 
-    /// The value of that key, of a class with this weight, which may be a quantum, and this priority.
-    pub fn value(self, weight: u32, priority: u8) -> Option<u32> {
-        self.key().map(|key| if key == "priority" { priority.into() } else { weight })
+    /// The name and the value of that key, of a class with this weight, which may be a quantum, and this priority.
+    pub fn value(self, weight: u32, priority: u8) -> Option<(&'static str, u32)> {
+        self.key().map(|key| (key.name(), if key == ShareKey::Priority { priority.into() } else { weight }))
     }
 
     /// The share of such a class, in words.
     pub fn share(self, weight: u32, priority: u8) -> String {
-        let named = self.key().zip(self.value(weight, priority));
+        let named = self.value(weight, priority);
         named.map_or("a packet each".to_owned(), |(key, value)| format!("{key} {value}"))
     }
+}
 
-    /// The value that the key has where a policy does not name it. None: it must.
-    pub(super) fn default_value(self) -> Option<u32> {
+/// A key of a class that says what it gets beside others below the same parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareKey {
+    /// A share in proportion.
+    Weight,
+    /// The bytes of a turn.
+    Quantum,
+    /// The order.
+    Priority,
+}
+
+impl ShareKey {
+    /// All of them.
+    pub(crate) const ALL: [ShareKey; 3] = [ShareKey::Weight, ShareKey::Quantum, ShareKey::Priority];
+
+    /// The name, as policies have it.
+    pub fn name(self) -> &'static str {
         match self {
-            NodeScheduler::StrictPriority => None,
-            NodeScheduler::DeficitRoundRobin => Some(FRAME_BYTES),
-            _ => Some(1),
+            ShareKey::Weight => "weight",
+            ShareKey::Quantum => "quantum",
+            ShareKey::Priority => "priority",
+        }
+    }
+
+    /// The value where a policy names none. None: it must.
+    pub(crate) fn default_value(self) -> Option<u32> {
+        match self {
+            ShareKey::Weight => Some(1),
+            ShareKey::Quantum => Some(FRAME_BYTES),
+            ShareKey::Priority => None,
+        }
+    }
+
+    /// A scheduler that looks at it, for cures.
+    pub(crate) fn scheduler(self) -> NodeScheduler {
+        match self {
+            ShareKey::Weight => NodeScheduler::ElasticRoundRobin,
+            ShareKey::Quantum => NodeScheduler::DeficitRoundRobin,
+            ShareKey::Priority => NodeScheduler::StrictPriority,
         }
     }
 }

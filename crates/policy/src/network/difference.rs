@@ -1,7 +1,7 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{Address, EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, NodeScheduler};
+use super::{Address, EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
@@ -101,9 +101,8 @@ pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
     present([("id", Some(class.id.to_string())), ("name", Some(class.name.clone()))])
 }
 
-fn node(network: &Network, node: &Node) -> Values {
-    let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = node;
-    let scheduler_above = network.node(*parent).map_or(NodeScheduler::default(), |above| above.scheduler);
+fn node(network: &Network, own: &Node) -> Values {
+    let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = own;
     let text = |values: &EachWay<Option<Rate>>| values.map(|own| rate(*own));
     let is_inner = *number >= network.link().number && network.is_class_tree();
     let above = network.node(*parent).filter(|above| above.number != network.link().number);
@@ -112,7 +111,7 @@ fn node(network: &Network, node: &Node) -> Values {
         (if network.is_class_tree() { "parent" } else { "site" }, above.map(|above| above.id.clone())),
         ("scheduler", is_inner.then(|| scheduler.name().to_owned())),
     ]);
-    if let Some((key, value)) = scheduler_above.key().zip(scheduler_above.value(*weight, *priority)) {
+    if let Some((key, value)) = network.scheduler_above(own).value(*weight, *priority) {
         values.extend(present([(key, Some(value.to_string()))]));
     }
     values.extend(each_way(network, ["rate", "rate.down", "rate.up"], text(least)));

@@ -96,8 +96,8 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
 
 /// The key by which a scheduler shares, unless its value is the default.
 fn share_of(scheduler: NodeScheduler, weight: u32, priority: u8) -> Option<(&'static str, Value)> {
-    let value = scheduler.value(weight, priority)?;
-    (scheduler.default_value() != Some(value)).then_some((scheduler.key()?, value.into()))
+    let (key, value) = scheduler.value(weight, priority)?;
+    (scheduler.key()?.default_value() != Some(value)).then_some((key, value.into()))
 }
 
 fn named(name: &str, fields: &Fields) -> String {

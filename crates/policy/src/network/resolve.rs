@@ -170,6 +170,11 @@ impl Network {
         }
     }
 
+    /// The scheduler of what is above a node.
+    pub fn scheduler_above(&self, node: &Node) -> NodeScheduler {
+        self.node(node.parent).map_or(NodeScheduler::default(), |above| above.scheduler)
+    }
+
     /// The subscriber that has an address.
     fn subscriber(&self, address: IpAddr) -> Option<usize> {
         let before = |own: &Address| own.prefix().is_some_and(|prefix| prefix.network() <= address);

@@ -318,7 +318,7 @@ impl Tree {
     }
 }
 
-/// The subscribers of a list in the policy itself.
+/// The subscribers of a list in the policy itself. Each has its place.
 fn listed(
     reader: &mut Reader,
     field: &Field,
@@ -328,13 +328,15 @@ fn listed(
 ) -> Subscribers {
     let known = Known::of(sites, plans);
     let mut subscribers = Vec::new();
-    for (i, element) in reader.list(field, SUBSCRIBERS_HELP).into_iter().enumerate() {
-        if i == MAX_SUBSCRIBERS {
-            reader.report(checks::too_many(element.span()));
-            break;
+    reader.without_places(|reader| {
+        for (i, element) in reader.list(field, SUBSCRIBERS_HELP).into_iter().enumerate() {
+            if i == MAX_SUBSCRIBERS {
+                reader.report(checks::too_many(element.span()));
+                break;
+            }
+            subscribers.extend(subscriber(reader, &element, &known));
         }
-        subscribers.extend(subscriber(reader, &element, &known));
-    }
+    });
     Subscribers { subscribers, source: source.clone() }
 }
 

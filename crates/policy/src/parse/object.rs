@@ -21,6 +21,8 @@ pub(super) struct Reader {
     pub context: Option<Context>,
     pub findings: Vec<Diagnostic>,
     pub spans: HashMap<String, Span>,
+    /// Places are not remembered now.
+    pub forgets_places: bool,
 }
 
 /// An object with checked keys.
@@ -88,9 +90,17 @@ impl Reader {
         }
     }
 
-    /// Remembers where a value is, by its JSON pointer. A subscriber, of which there may be thousands, has its place itself.
+    /// Reads values whose places nobody asks for by their JSON pointers: of thousands, remembering them takes long.
+    pub fn without_places<T>(&mut self, read: impl FnOnce(&mut Reader) -> T) -> T {
+        let was = std::mem::replace(&mut self.forgets_places, true);
+        let read = read(self);
+        self.forgets_places = was;
+        read
+    }
+
+    /// Remembers where a value is, by its JSON pointer.
     fn keep(&mut self, pointer: &str, span: Span) {
-        if !pointer.starts_with("/subscribers/") {
+        if !self.forgets_places {
             self.spans.insert(pointer.into(), span);
         }
     }

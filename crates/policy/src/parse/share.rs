@@ -1,9 +1,8 @@
 //! Reads `weight`, `quantum` or `priority` of a class: whichever key the scheduler of its parent uses.
 
 use super::object::{Object, Reader};
-use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::network::{CLASS_QUANTA_BYTES, MAX_NODE_WEIGHT, NodeScheduler};
+use crate::network::{CLASS_QUANTA_BYTES, MAX_NODE_WEIGHT, NodeScheduler, ShareKey};
 
 /// The surroundings of a class: the scheduler of its parent, and names for messages.
 pub(super) struct Place<'a> {
@@ -30,30 +29,29 @@ pub(super) struct Share {
 /// Reads the key that counts. Another one of the three is an error, and so is a lack of `priority` where that counts.
 pub(super) fn read(reader: &mut Reader, object: &Object, place: &Place) -> Share {
     let counts = place.scheduler.key();
-    for key in ["weight", "quantum", "priority"] {
-        let Some(field) = object.get(key).filter(|_| counts != Some(key)) else { continue };
+    for key in ShareKey::ALL {
+        let Some(field) = object.get(key.name()).filter(|_| counts != Some(key)) else { continue };
         let title = format!(
-            "\"{key}\" of {} has no effect: {} has the \"scheduler\" {}",
+            "\"{}\" of {} has no effect: {} has the \"scheduler\" {}",
+            key.name(),
             place.class,
             place.parent,
             place.scheduler.name()
         );
-        let other = match key {
-            "priority" => NodeScheduler::StrictPriority,
-            "quantum" => NodeScheduler::DeficitRoundRobin,
-            _ => NodeScheduler::ElasticRoundRobin,
-        };
-        let mut help = format!("remove it, or write `\"scheduler\": \"{}\"` into {}", other.name(), place.above);
-        if key == "priority" {
+        let mut help =
+            format!("remove it, or write `\"scheduler\": \"{}\"` into {}", key.scheduler().name(), place.above);
+        if key == ShareKey::Priority {
             help += "; or give a \"rate\", which goes first";
         }
         let finding = Diagnostic::error(Kind::Scheduler, title).at(field.key_span.clone(), "not looked at");
         reader.report(finding.help(help));
     }
-    let field = counts.and_then(|key| object.get(key));
-    let mut share = Share { weight: 1, priority: 0 };
-    match counts {
-        Some("priority") => {
+    let default = counts.and_then(ShareKey::default_value).unwrap_or(1);
+    let mut share = Share { weight: default, priority: 0 };
+    let Some(key) = counts else { return share };
+    let field = object.get(key.name());
+    match key {
+        ShareKey::Priority => {
             if field.is_none() {
                 let title = format!("{} has no \"priority\"", place.class);
                 let finding = Diagnostic::error(Kind::MissingKey, title);
@@ -65,13 +63,12 @@ pub(super) fn read(reader: &mut Reader, object: &Object, place: &Place) -> Share
             let most = i64::from(place.most_priority);
             share.priority = field.and_then(|field| reader.integer(field, 0..=most, meaning)).unwrap_or_default();
         }
-        Some("quantum") => {
+        ShareKey::Quantum => {
             let meaning = "the bytes of its turn: a class with twice as many gets twice as much";
             let range = i64::from(*CLASS_QUANTA_BYTES.start())..=i64::from(*CLASS_QUANTA_BYTES.end());
-            share.weight = field.and_then(|field| reader.integer(field, range, meaning)).unwrap_or(FRAME_BYTES);
+            share.weight = field.and_then(|field| reader.integer(field, range, meaning)).unwrap_or(default);
         }
-        Some(_) => share.weight = weight(reader, object),
-        None => {}
+        ShareKey::Weight => share.weight = weight(reader, object),
     }
     share
 }

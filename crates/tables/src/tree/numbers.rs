@@ -78,25 +78,26 @@ pub fn owner_of_subscriber(key: &str) -> u64 {
     owner("subscriber", 0, key)
 }
 
+/// The words for a scheduler in kinds. They stay what they are, since maps of running interfaces have the hashes.
+fn served(scheduler: NodeScheduler) -> String {
+    match scheduler {
+        NodeScheduler::ElasticRoundRobin => "by weight".to_owned(),
+        NodeScheduler::StrictPriority => "by priority".to_owned(),
+        other => format!("by {}", other.name()),
+    }
+}
+
 /// The kind in the hash of a leaf's owner. Leaves with and without classes, and leaves with different schedulers, are of different kinds, since a
 /// leaf changes between them only while it is empty.
 fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
-    match classes.scheduler {
-        _ if classes.classes.is_empty() => kind.to_owned(),
-        NodeScheduler::ElasticRoundRobin => format!("{kind} by weight"),
-        NodeScheduler::StrictPriority => format!("{kind} by priority"),
-        other => format!("{kind} by {}", other.name()),
-    }
+    if classes.classes.is_empty() { kind.to_owned() } else { format!("{kind} {}", served(classes.scheduler)) }
 }
 
 /// The kind in the hash of an inner node's owner. It tells the scheduler: the core can change that only while no child has packets to send, so a node
 /// with another one is a new node.
 fn kind_of_site(site: &Node) -> String {
-    match site.scheduler {
-        NodeScheduler::ElasticRoundRobin => "site".to_owned(),
-        NodeScheduler::StrictPriority => "site by priority".to_owned(),
-        other => format!("site by {}", other.name()),
-    }
+    let is_default = site.scheduler == NodeScheduler::default();
+    if is_default { "site".to_owned() } else { format!("site {}", served(site.scheduler)) }
 }
 
 /// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to

@@ -47,6 +47,11 @@ pub(super) fn apply(edits: &SubscriberEdits) -> Result<Option<Vec<Done>>> {
     }
     require_rights()?;
     let _lock = Lock::take()?;
+    apply_locked(edits)
+}
+
+/// The same, for who holds the lock.
+pub(super) fn apply_locked(edits: &SubscriberEdits) -> Result<Option<Vec<Done>>> {
     let Some(mut all) = Prepared::of_all(edits) else { return Ok(None) };
     if all.iter().all(|one| one.is_same) {
         return Ok(Some(all.into_iter().map(|one| Done::nothing(one.index.record().clone())).collect()));
