@@ -103,7 +103,7 @@ SL_FN u32 backpressure_dequeue(struct sl_backpressure *b, struct sl_pipes *t, u3
 	u32 i, class, place, got;
 
 	backpressure_allow(b, &allowance);
-	got = pipes_dequeue_as(t, out, n, classes, &allowance, now_ns, 1);
+	got = pipes_take(t, out, n, classes, &allowance, now_ns);
 	sl_for (i, SL_PIPE_PLACES)
 		b->came_pkts[i] = b->pkts[i];
 	sl_for (i, got) {

@@ -49,7 +49,6 @@ struct sl_pipe_call {
 	u32 steps;
 	s64 left_bytes; /* of the subport's turn, and in the buckets of subport and port */
 	u64 now_ns;
-	int keeps; /* slots of packets that leave stay taken */
 };
 
 /* As many pipes are to be found for a class as it has packets in its allowance: each has one at least. */

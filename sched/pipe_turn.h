@@ -45,7 +45,7 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 	u32 p = *sl_at(g->pipe, i), queues = group_queues(g, i);
 	struct sl_pipe *k = sl_at(t->pipe, p);
 	const struct sl_pipe_profile *profile = profile_of_pipe(t, p);
-	u32 limited = profile->limited, codel = profile->codel, ready, m, run = SL_PIPE_RUN, closes = 0;
+	u32 limited = profile->limited, codel = profile->codel, ready, may, m, run = SL_PIPE_RUN, closes = 0;
 	u64 now_64ths = call->now_ns << 6, tat = sl_max(k->tat_64ths, now_64ths), until = pipe_open_until(k, call->now_ns);
 	s32 left_bytes = k->left_bytes;
 
@@ -62,7 +62,8 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 	} else {
 		ready = *sl_at(t->ready, p);
 	}
-	m = ready & call->queues & queues;
+	may = call->queues & queues;
+	m = ready & may;
 	if (sl_unlikely(!m)) {
 		call->steps += SL_PIPE_STEPS_VAIN;
 		if (ready & queues)
@@ -90,9 +91,9 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		sl_fetch(sl_at(t->slot, queue_pkts(queue->chain) ? s->next : slot));
 		ready &= ~((u32)!queue_pkts(queue->chain) << q);
 		/* And the first one of the queue that is served after this one. */
-		if (ready & call->queues & ~(1u << q))
-			sl_fetch(sl_at(t->slot, queue_first(pipe_first_queue(t, p, ready & call->queues & ~(1u << q))->chain)));
-		m = ready & call->queues & queues;
+		if (ready & may & ~(1u << q))
+			sl_fetch(sl_at(t->slot, queue_first(pipe_first_queue(t, p, ready & may & ~(1u << q))->chain)));
+		m = ready & may;
 		if (codel >> q & 1 && sl_unlikely(pipe_controls(t, k, profile, number, q, s, call->now_ns))) {
 			/* More than a frame is behind it. */
 			pipe_drop_controlled(t, sub, number, slot, s);
@@ -108,8 +109,6 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 		*sl_at(sub->sent_bytes, class) += slot_len_bytes(s);
 		(*sl_at(sub->sent_pkts, class))++;
 		k->sent_pkts++;
-		if (!call->keeps)
-			pipe_slot_give(t, slot, s);
 		tat += pipe_cost(wire, k->cost);
 		left_bytes -= (s32)wire;
 		call->left_bytes -= wire;
@@ -136,13 +135,15 @@ SL_FN int pipe_serve(struct sl_pipes *t, struct sl_subport *sub, struct sl_pipe_
 			if (sl_unlikely(*ahead <= 0) && !subport_class_refill(sub, class, call->now_ns)) {
 				sub->closed |= (u16)class_queues(class);
 				call->queues &= ~class_queues(class);
+				may &= call->queues;
 			}
 		}
 		if (call->allowance && !--*sl_at(call->allowance->pkts, class)) {
 			call->allowed &= ~class_queues(class);
 			call->queues &= ~class_queues(class);
+			may &= call->queues;
 		}
-		m = ready & call->queues & queues;
+		m = ready & may;
 	} while (m && tat <= until && left_bytes > 0 && call->got < call->wanted && call->left_bytes > 0 && --run);
 	*sl_at(t->ready, p) = (u16)ready;
 	k->tat_64ths = tat;

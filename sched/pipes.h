@@ -6,7 +6,7 @@
  *
  *	pipes_enqueue	packets come: their slots, and which of them are refused
  *	pipes_dequeue	packets leave, of the classes that may send
- *	pipes_dequeue_as	the same, for a caller that keeps their slots for a while (backpressure.h), and then gives them back (pipes_give_back)
+ *	pipes_take	the same, but their slots stay taken until the caller gives them back (pipes_give_back; see backpressure.h)
  *	pipes_reap	the slot of a packet that CoDel has dropped; to be asked after dequeue
  *	pipes_drop	a packet of a pipe is dropped; to empty a pipe, until it has none
  *	pipes_wake_ns	when a dequeue that gave too little is to be repeated
@@ -224,18 +224,15 @@ SL_FN int subport_turn(struct sl_pipes *t, struct sl_subport *sub, struct sl_pip
 
 /*
  * Up to n packets leave, of these classes (bits), and of each no more than its allowance, which is counted down; NULL: any number. How many
- * left. Their slots are free again at once, or if the caller keeps them, when it gives them back (pipes_give_back). Fewer than n: pipes_wake_ns
- * says when to ask again.
+ * left. Their slots stay taken until the caller gives them back (pipes_give_back). Fewer than n: pipes_wake_ns says when to ask again.
  */
-SL_FN u32 pipes_dequeue_as(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes,
-			   struct sl_pipe_allowance *allowance, u64 now_ns, int keeps)
+SL_FN u32 pipes_take(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance, u64 now_ns)
 {
 	struct sl_pipe_call call = { .out = out,
 				     .wanted = sl_min(n, SL_PIPE_BATCH),
 				     .allowed = classes_queues(classes),
 				     .allowance = allowance,
-				     .now_ns = now_ns,
-				     .keeps = keeps };
+				     .now_ns = now_ns };
 	u64 waiting;
 	u32 i, s;
 
@@ -261,17 +258,21 @@ SL_FN u32 pipes_dequeue_as(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n
 	return call.got;
 }
 
-/* The same; slots are free again at once. */
-SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
-			u64 now_ns)
-{
-	return pipes_dequeue_as(t, out, n, classes, allowance, now_ns, 0);
-}
-
-/* A slot that a caller has kept is free again. */
+/* The slot of a packet that was taken is free again. */
 SL_FN void pipes_give_back(struct sl_pipes *t, u32 slot)
 {
 	pipe_slot_give(t, slot, sl_at(t->slot, slot));
+}
+
+/* Like pipes_take, but the slots are free again at once. */
+SL_FN u32 pipes_dequeue(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
+			u64 now_ns)
+{
+	u32 got = pipes_take(t, out, n, classes, allowance, now_ns), i;
+
+	sl_for (i, got)
+		pipes_give_back(t, out[i].slot);
+	return got;
 }
 
 /*

@@ -9,7 +9,7 @@ mutants! {
     // Lists.
     slots_are_free_too_early breaks "conservation::nothing_is_lost":
         "backpressure.h",
-        "&allowance, now_ns, 1);" => "&allowance, now_ns, 0);";
+        "got = pipes_take(" => "got = pipes_dequeue(";
     slots_of_taken_packets_stay_taken breaks "conservation::nothing_is_lost":
         "backpressure.h",
         "pipes_give_back(t, list[(*first + i) & (SL_BACKPRESSURE_PLACES - 1)].slot);" => ";";
