@@ -4,6 +4,7 @@ use super::in_place;
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
 use crate::net::{Ns, Routed};
+use crate::server::Server;
 use crate::town::{SETTLE, address, box_between, end, listed, policy, subscriber};
 use crate::traffic::{self, Flow, Outcome};
 use serde_json::{Value, json};
@@ -85,6 +86,15 @@ pub fn classes_share(lab: &Lab) {
         let of_class = |name: &str| classes.iter().find(|one| one["name"] == name).expect("it is there");
         let bulk = &of_class("bulk")["sent"]["pkts"];
         assert_eq!(bulk.as_u64(), Some(outcomes[2].received()), "the class counts for all subscribers");
+        let server = Server::start(lab, &net.router, &[]);
+        let scraped = server.get("/metrics?subscribers=a").body;
+        let labels = r#"interface="lan0",subscriber="a",site="north",plan="divided",class="bulk""#;
+        for (what, count) in [("sent", outcomes[2].received()), ("dropped", outcomes[2].lost())] {
+            let series = format!("sluice_subscriber_class_{what}_packets_total{{{labels}}} {count}\n");
+            assert!(scraped.contains(&series), "{series} is not in {scraped}");
+        }
+        assert!(!server.get("/metrics?subscribers=b").body.contains("sluice_subscriber_class_"), "b has no classes");
+        drop(server);
         explains(lab, &net, &file);
         lab.down(&net.router, "lan0");
     }
