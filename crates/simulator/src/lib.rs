@@ -8,6 +8,7 @@
 mod events;
 mod link;
 mod port;
+pub mod scaling;
 mod simulation;
 mod source;
 
