@@ -62,7 +62,7 @@ struct sl_shared_class_conf {
 	struct sl_shared_rate ceiling;
 	struct sl_shared_rate guarantee;
 	u32 weight; /* 1 to 65535 */
-	u32 pad;
+	u32 level; /* classes of a lower one go first, but for guarantees */
 };
 
 struct sl_shared_conf {

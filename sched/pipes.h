@@ -226,7 +226,8 @@ SL_FN int subport_turn(struct sl_pipes *t, struct sl_subport *sub, struct sl_pip
  * Up to n packets leave, of these classes (bits), and of each no more than its allowance, which is counted down; NULL: any number. How many
  * left. Their slots stay taken until the caller gives them back (pipes_give_back). Fewer than n: pipes_wake_ns says when to ask again.
  */
-SL_FN u32 pipes_take(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance, u64 now_ns)
+SL_FN u32 pipes_take(struct sl_pipes *t, struct sl_pipe_packet *out, u32 n, u32 classes, struct sl_pipe_allowance *allowance,
+		     u64 now_ns)
 {
 	struct sl_pipe_call call = { .out = out,
 				     .wanted = sl_min(n, SL_PIPE_BATCH),

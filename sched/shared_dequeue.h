@@ -239,7 +239,7 @@ SL_GLOBAL u64 shared_draw_link(struct sl_shared_instance *x SL_NONNULL, struct s
 SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instance *x SL_NONNULL,
 			  struct sl_shared_link *l SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
 {
-	struct sl_shared_judgement j = { 0 };
+	struct sl_shared_judgement j = { .view = { .level = SL_SHARED_FIRST_LEVEL } };
 	u64 wake_ns;
 
 	x->refused &= s->held;

@@ -14,8 +14,8 @@
  * by its weight, in one word. A draw is charged to the classes that may send, and corrected when the instance reports what it has sent. A class is
  * active while an instance has packets of it. It may draw while its service is no more than a lag ahead of the slowest active class. A class that
  * becomes active takes up the service of the slowest one if its own is less: time without packets is no credit. So two classes that stay active get
- * bytes by their weights, whether they wait on one queue or on all. The slowest is never refused but by guarantees, so the link always has a class
- * that may draw.
+ * bytes by their weights, whether they wait on one queue or on all. The slowest of the lowest level is never refused but by guarantees, so the link
+ * always has a class that may draw.
  *
  * Let w be weights, W their sum, N the number of instances and B the batch. The lag is L / W, where L is SL_SHARED_BURST_BATCHES batches, or one
  * where the time of a batch is long. What two classes have sent that were active throughout a window differs by
@@ -25,6 +25,10 @@
  * since each instance may draw at the moment at which a class reaches its lag, and may send other classes than were charged until it reports. Where a
  * batch is one frame, instances draw one after the other, and the difference is of one or two frames. While the bucket lacks no more than
  * a batch, every class may draw (credit_abounds): then the link sends all that comes, and no class has to wait for another.
+ *
+ * Classes of a lower level go first: while one of them is active, those of higher levels may not draw, and only classes of one level share. What an
+ * instance has drawn before is spent all the same: a batch of each instance, and where credit is drawn in advance, what that lasts for
+ * (SL_SHARED_AHEAD_NS). A class that comes back takes up the service of the slowest active one of its own level.
  *
  * A guarantee is a bucket that is charged for what its class has sent while the bucket was open. While an active class has an open one, only such
  * classes draw. In any window of t seconds a class sends no more than rate * t + burst + (N + 1) * B by its guarantee.
@@ -38,13 +42,17 @@
 #pragma once
 #include "shared_credit.h"
 
-/* All active classes, as an instance has seen them. */
+/* The lowest level that has active classes. */
+#define SL_SHARED_FIRST_LEVEL (~0u)
+
+/* The active classes of a level, as an instance has seen them. */
 struct sl_shares_view {
 	u64 slowest; /* service of the slowest */
 	u64 weights; /* the sum of theirs; 0: none is active */
-	u64 assured; /* those whose guarantee is open, as bits */
+	u64 assured; /* classes of any level whose guarantee is open, as bits */
 	u32 least_weight;
 	u32 slowest_weight;
+	u32 level; /* to be set before shares_look, which sets SL_SHARED_FIRST_LEVEL to the one that it has found */
 };
 
 SL_FN struct sl_shared_share *share_at(struct sl_shared_siblings *g, u32 c)
@@ -70,12 +78,12 @@ SL_FN u64 shares_most(const struct sl_shared_conf *f, const struct sl_shares_vie
 	return shares_lag(f, v) + share_service(((u64)f->instances + 1) * f->link.batch_bytes, v->least_weight);
 }
 
-/* Looks at the active classes, but for those of a bitmap. */
+/* Looks at the active classes of level v->level, but for those of a bitmap. */
 SL_GLOBAL int shares_look(struct sl_shared_siblings *g SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 but, u64 now_ns,
 			  struct sl_shares_view *v SL_NONNULL)
 {
 	u64 left = shared_read(&g->active.value) & ~but, service;
-	u32 n, c, weight;
+	u32 n, c, weight, level, first = v->level == SL_SHARED_FIRST_LEVEL;
 
 	v->slowest = v->weights = v->assured = 0;
 	v->least_weight = v->slowest_weight = 0;
@@ -84,6 +92,16 @@ SL_GLOBAL int shares_look(struct sl_shared_siblings *g SL_NONNULL, const struct 
 
 		share = share_at(g, c);
 		if (!shared_read(&share->instances) || sl_since(now_ns, shared_read(&share->asked_ns)) > f->horizon_ns)
+			continue;
+		if (f->guarantees >> c & 1 &&
+		    shared_read(&share->guarantee) <= credit_time(now_ns) + sl_at(f->classes, c)->guarantee.burst)
+			v->assured |= SL_BIT(c);
+		level = sl_at(f->classes, c)->level;
+		if (first && level < v->level) {
+			v->level = level;
+			v->weights = 0;
+		}
+		if (level != v->level)
 			continue;
 		service = shared_read(&share->service);
 		weight = sl_at(f->classes, c)->weight;
@@ -94,9 +112,6 @@ SL_GLOBAL int shares_look(struct sl_shared_siblings *g SL_NONNULL, const struct 
 		if (!v->weights || weight < v->least_weight)
 			v->least_weight = weight;
 		v->weights += weight;
-		if (f->guarantees >> c & 1 &&
-		    shared_read(&share->guarantee) <= credit_time(now_ns) + sl_at(f->classes, c)->guarantee.burst)
-			v->assured |= SL_BIT(c);
 	}
 	return 0;
 }
@@ -127,7 +142,7 @@ SL_GLOBAL int shares_join(struct sl_shared_siblings *g SL_NONNULL, const struct 
 {
 	struct sl_shared_share *share = share_at(g, c);
 	u64 before = shared_set(&share->instances, SL_BIT(x->number));
-	struct sl_shares_view v;
+	struct sl_shares_view v = { .level = sl_at(f->classes, c)->level };
 
 	x->joined |= SL_BIT(c);
 	if (before && sl_since(now_ns, shared_read(&share->asked_ns)) <= f->horizon_ns)
@@ -205,7 +220,7 @@ SL_GLOBAL int shares_charge(struct sl_shared_siblings *g SL_NONNULL, const struc
 
 /*
  * Whether class c, for which an instance asks, may draw: 0, or the service that the slowest class has to gain first; SL_SHARED_LOST: guarantees of others go
- * first.
+ * first, or classes of a lower level.
  */
 SL_GLOBAL u64 shares_may(struct sl_shared_siblings *g SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL,
 			 const struct sl_shares_view *v SL_NONNULL, u32 c, u64 now_ns)
@@ -217,6 +232,8 @@ SL_GLOBAL u64 shares_may(struct sl_shared_siblings *g SL_NONNULL, const struct s
 		shared_write(&share->asked_ns, now_ns);
 	if (v->assured)
 		return v->assured >> (c & 63) & 1 ? 0 : SL_SHARED_LOST;
+	if (v->weights && sl_at(f->classes, c)->level > v->level)
+		return SL_SHARED_LOST;
 	service = shared_read(&share->service);
 	if (!v->weights || !virtual_before(v->slowest + lag, service))
 		return 0;

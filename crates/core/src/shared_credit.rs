@@ -95,6 +95,8 @@ impl Bucket {
 pub struct Class {
     /// Its share of what guarantees leave; 1 to 65535.
     pub weight: u32,
+    /// Classes of a lower level go first.
+    pub level: u32,
     /// The most that it sends, bit/s.
     pub ceiling: Option<u64>,
     /// The least that it can send, bit/s.
@@ -103,7 +105,7 @@ pub struct Class {
 
 impl Default for Class {
     fn default() -> Class {
-        Class { weight: 1, ceiling: None, guarantee: None }
+        Class { weight: 1, level: 0, ceiling: None, guarantee: None }
     }
 }
 
@@ -122,6 +124,7 @@ impl Conf {
         for (c, into) in conf.classes.iter_mut().enumerate() {
             let class = classes.get(c).copied().unwrap_or_default();
             into.weight = class.weight.max(1);
+            into.level = class.level;
             if let Some(bits_per_second) = class.ceiling {
                 into.ceiling = rate(bits_per_second, burst_ns, frame_bytes);
                 conf.ceilings |= 1 << c;

@@ -16,6 +16,8 @@ laws! {
     a_link_with_packets_sends_at_its_rate: world::of(64);
     busy_classes_share_by_weight: world::of(16);
     classes_that_come_back_share_by_weight: world::of(16);
+    urgent_classes_go_first: world::of(16);
+    urgent_classes_leave_the_rest: world::of(16);
     guarantees_are_kept: world::of(16);
     queues_that_run_empty_leave: world::of(64);
     instances_that_end_leave_nothing_behind: world::of(64);
@@ -180,6 +182,55 @@ fn classes_that_come_back_share_by_weight(stepped: &'static Stepped, case: &Case
         let off = difference(&world, case, from);
         prop_assert!(off <= bound, "classes differ by {} bytes a weight, the bound is {}", off, bound);
     }
+    Ok(())
+}
+
+/// Two classes, and which of them goes first.
+fn ordered(case: &Case) -> (Vec<Class>, u32) {
+    let urgent = (case.seed >> 7 & 1) as u32;
+    let level = |class| u32::from(class != urgent);
+    (weighted(case).into_iter().zip(0..).map(|(own, class)| Class { level: level(class), ..own }).collect(), urgent)
+}
+
+/// Bytes that the later class may send beside the urgent one: a batch of each instance, as often as instances can have drawn before it came.
+fn before_it_came(world: &World, case: &Case) -> f64 {
+    let ahead_ns = u64::from(abi::SL_SHARED_AHEAD_NS);
+    2.0 * allowance(world, case) + bytes_in(case.rate, ahead_ns)
+}
+
+/// While a class of a lower level has packets, on any instances, it gets all, whenever it comes.
+fn urgent_classes_go_first(stepped: &'static Stepped, case: &Case) -> TestCaseResult {
+    let on = spread(case, 2);
+    let (classes, urgent) = ordered(case);
+    let mut world = World::new(stepped, case, &classes, on.clone(), 0);
+    let batches = u64::from(world.conf.raw().link.batch_bytes) / 1500;
+    let part = time_of(case, (100 + 20 * u64::from(case.instances)) * batches.clamp(4, 12)).max(4_000_000);
+    for beside in [true, false, true] {
+        for (n, on) in on.iter().enumerate() {
+            world.set_backlogged(n, if beside { *on } else { on & !(1 << urgent) });
+        }
+        let from = world.now_ns;
+        world.run_until(from + part)?;
+        let (got, bound) = (world.bytes_of(1 - urgent, from) as f64, before_it_came(&world, case));
+        let told = bytes_in(case.rate, part) - bound;
+        prop_assert!(!beside || got <= bound, "{} bytes beside an urgent class, the bound is {}", got, bound);
+        prop_assert!(beside || got >= 0.99 * told, "{} of {} bytes once it has gone", got, told);
+    }
+    Ok(())
+}
+
+/// A class of a higher level gets what an urgent one with a ceiling leaves.
+fn urgent_classes_leave_the_rest(stepped: &'static Stepped, case: &Case) -> TestCaseResult {
+    let (mut classes, urgent) = ordered(case);
+    classes[urgent as usize].ceiling = Some(case.rate / 3);
+    let mut world = World::new(stepped, case, &classes, spread(case, 2), 0);
+    let length = time_of(case, 3_000);
+    world.run_until(START_NS + length)?;
+    let told = bytes_in(case.rate, length);
+    let got = [urgent, 1 - urgent].map(|class| world.bytes_of(class, START_NS) as f64);
+    let drawn = allowance(&world, case);
+    prop_assert!(got[0] > 0.98 * told / 3.0 - drawn, "the urgent class got {:?} of {} bytes", got, told);
+    prop_assert!(got[0] + got[1] > 0.99 * told - drawn, "both got {:?} of {} bytes", got, told);
     Ok(())
 }
 

@@ -75,6 +75,17 @@ mutants! {
         "if (virtual_before(seen, from))\n\t\t\tnext = from;" => "if (0)\n\t\t\tnext = from;",
         "shared_shares.h",
         "if (virtual_before(v->slowest + most, service))" => "if (0)";
+    levels_are_ignored breaks "links::urgent_classes_go_first":
+        "shared_shares.h",
+        "if (level != v->level)" => "if (0)",
+        "shared_shares.h",
+        "if (v->weights && sl_at(f->classes, c)->level > v->level)" => "if (0)";
+    a_lower_level_is_not_found breaks "links::urgent_classes_go_first":
+        "shared_shares.h",
+        "if (first && level < v->level)" => "if (first && !v->weights)";
+    classes_without_packets_hold_up_later_ones breaks "links::urgent_classes_leave_the_rest":
+        "shared_dequeue.h",
+        "gone = x->joined & ~(wake_ns ? 0 : shared_ready(s) | (x->refused & s->held));" => "gone = 0;";
     guarantees_do_not_go_first breaks "links::guarantees_are_kept":
         "shared_shares.h",
         "v->assured |= SL_BIT(c);" => ";";

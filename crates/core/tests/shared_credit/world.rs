@@ -107,7 +107,8 @@ impl World {
     pub fn new(stepped: &'static Stepped, case: &Case, classes: &[Class], backlogged: Vec<u64>, bytes: u32) -> World {
         let n = case.instances as usize;
         let mut sched: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
-        sched.kind = abi::SL_WEIGHTED_FAIR_QUEUING;
+        let has_levels = classes.iter().any(|class| class.level != classes[0].level);
+        sched.kind = if has_levels { abi::SL_STRICT_PRIORITY } else { abi::SL_WEIGHTED_FAIR_QUEUING };
         sched.generation = 1;
         sched.slots = 64;
         for (class, shared) in sched.classes.iter_mut().zip(classes) {
@@ -115,6 +116,7 @@ impl World {
             class.limit_bytes = 10_000_000;
             class.quantum_bytes = FRAME;
             class.weight = shared.weight;
+            class.level = shared.level as _;
         }
         let mut world = World {
             stepped,

@@ -114,6 +114,40 @@ fn weights_hold_over_queues() {
     }
 }
 
+/// Of classes of two levels, the urgent one gets all that it wants, though the other one has packets on all queues; what it does not want, the other
+/// one gets. Its packets wait for what instances have drawn before.
+#[test]
+fn urgent_classes_go_first() {
+    for rate in RATES {
+        let classes = [class(1), Class { level: 1, ..class(1) }];
+        let wanted = Pattern::Poisson { bits_per_second: rate * 3 / 10 };
+        let mut sources = vec![Source { pattern: wanted, ..Source::backlogged(0, 0, FRAME) }];
+        sources.extend((0..8).map(|queue| Source::backlogged(queue, 1, FRAME)));
+        let end = run_ns(rate);
+        let mut run = simulation(8, rate, &classes, sources, 3);
+        run.run_until(end);
+        let of = [0, 1].map(|class| {
+            rate_of(bytes(run.deliveries(), WARM_NS, end, |d| d.packet.class == class), end - WARM_NS) / rate as f64
+        });
+        let urgent = run.deliveries().iter().filter(|d| d.packet.class == 0 && d.at_ns > WARM_NS);
+        let mut waits_ns: Vec<u64> = urgent.map(|d| d.let_go_ns - d.packet.arrived_ns).collect();
+        waits_ns.sort_unstable();
+        let (p99, most) = (waits_ns[waits_ns.len() * 99 / 100], waits_ns[waits_ns.len() - 1]);
+        println!(
+            "{rate} bit/s: wanted 0.3, got {:.4}; the other class {:.4}; waits {} us at the 99th percentile, {} at most",
+            of[0],
+            of[1],
+            p99 / 1000,
+            most / 1000
+        );
+        assert!((of[0] - 0.3).abs() < 0.02, "{rate} bit/s: {}", of[0]);
+        assert!((of[0] + of[1] - 1.0).abs() < 0.002, "{rate} bit/s: {} and {}", of[0], of[1]);
+        // Its own bursts at a third of the load, behind a batch of each instance and what was drawn in advance.
+        let frames_ns = 8 * u64::from(FRAME) * 8_000_000_000 / rate;
+        assert!(p99 < 2_000_000 + 4 * frames_ns, "{rate} bit/s: {p99} ns");
+    }
+}
+
 /// A class with a guarantee gets it, though its weight is a tenth of another's.
 #[test]
 fn guarantees_are_kept() {

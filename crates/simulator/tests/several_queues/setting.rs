@@ -11,14 +11,16 @@ pub const RATES: [u64; 3] = [10_000_000, 1_000_000_000, 10_000_000_000];
 /// From here on runs are measured: the bursts at the beginning are over.
 pub const WARM_NS: u64 = 50_000_000;
 
-/// A scheduler without rates: weighted fair queuing of classes with FIFOs.
+/// A scheduler without rates: weighted fair queuing of classes with FIFOs, or strict priority if they have levels.
 pub fn scheduler(classes: &[Class]) -> Box<abi::sl_sched_conf> {
     let mut conf: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
-    conf.kind = abi::SL_WEIGHTED_FAIR_QUEUING;
+    let has_levels = classes.iter().any(|class| class.level != classes[0].level);
+    conf.kind = if has_levels { abi::SL_STRICT_PRIORITY } else { abi::SL_WEIGHTED_FAIR_QUEUING };
     conf.generation = 1;
     conf.slots = 4096;
     for (class, shared) in conf.classes.iter_mut().zip(classes) {
         class.weight = shared.weight;
+        class.level = shared.level as _;
         class.limit_pkts = 1000;
         class.limit_bytes = 10_000_000;
         class.quantum_bytes = FRAME;
