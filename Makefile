@@ -161,7 +161,7 @@ install: ## Install what "make build" left under PREFIX (default /usr/local); DE
 	rm -rf target/install/man
 	$(SLUICE) man target/install/man
 	for shell in bash zsh fish; do $(SLUICE) completions $$shell > target/install/$$shell; done
-	for unit in sluice@.service sluice-group@.service sluice-serve.service sluice-ensure.service sluice-ensure.timer; do sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/$$unit > target/install/$$unit; done
+	for unit in sluice@.service sluice-group@.service sluice-wire@.service sluice-serve.service sluice-ensure.service sluice-ensure.timer; do sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/$$unit > target/install/$$unit; done
 	install -D -m 755 $(SLUICE) $(BIN)/sluice
 	install -d $(SHARE)/man/man8
 	install -m 644 target/install/man/*.8 $(SHARE)/man/man8/
@@ -179,7 +179,7 @@ install: ## Install what "make build" left under PREFIX (default /usr/local); DE
 uninstall: ## Remove what "make install" put there
 	rm -f $(BIN)/sluice $(SHARE)/man/man8/sluice.8 $(SHARE)/man/man8/sluice-*.8 $(SHARE)/bash-completion/completions/sluice
 	rm -f $(SHARE)/zsh/site-functions/_sluice $(SHARE)/fish/vendor_completions.d/sluice.fish
-	rm -f $(UNITS)/sluice@.service $(UNITS)/sluice-group@.service $(UNITS)/sluice-serve.service $(UNITS)/sluice-ensure.service $(UNITS)/sluice-ensure.timer
+	rm -f $(UNITS)/sluice@.service $(UNITS)/sluice-group@.service $(UNITS)/sluice-wire@.service $(UNITS)/sluice-serve.service $(UNITS)/sluice-ensure.service $(UNITS)/sluice-ensure.timer
 	rm -rf $(SHARE)/sluice $(SHARE)/doc/sluice
 
 arm64: ## Cross-build for aarch64: target/aarch64-unknown-linux-gnu/release/sluice

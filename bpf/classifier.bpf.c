@@ -12,6 +12,8 @@ const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
 const volatile u32 sl_ingress_by_filter = 0; /* a filter behind the hook sends it there, since programs cannot before 6.4 */
 const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there; only where conntrack can be asked */
+const volatile u32 sl_is_wire =
+	0; /* a process queues what arrives; if not, the verifier removes that code, and there are none of its maps */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 #include "lib/parse.h"
@@ -44,6 +46,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/answers.h"
 #include "lib/after_arrival.h"
 #include "lib/observers.h"
+#include "lib/wire.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -134,6 +137,8 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	meta->magic = SL_XDP_MAGIC;
 	meta->handed = sl_tag(t, (u32)a->class);
 	meta->pad = 0;
+	if (sl_is_wire && !a->control && !sl_is_lldp(ctx) && request.bytes <= sl_wire_frame_bytes)
+		return sl_to_worker(ctx, &request, *meta);
 	return XDP_PASS;
 }
 
@@ -232,6 +237,9 @@ static __always_inline u32 sl_after_arrival(void)
 {
 	if (!sl_ingress_ifb && !sl_ingress_by_filter)
 		return SL_AFTER_NEXT;
+	/* The interface on the other side. */
+	if (sl_is_wire)
+		return sl_ingress_ifb;
 	return sl_unlikely(!sl_queue_is_alive()) ? SL_AFTER_STACK : sl_ingress_ifb;
 }
 

@@ -8,6 +8,7 @@
 #include "early.h"
 #include "frame.h"
 #include "headers.h"
+#include "marks.h"
 #include "plain.h"
 #include "police.h"
 
@@ -64,6 +65,8 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	if (sl_must_parse(t, handed)) {
 		if (sl_keep_flows || sl_drops_early)
 			sl_request_flow(request, h);
+		if (sl_is_wire)
+			request->ecn = (u8)sl_ecn(h);
 		choice = sl_classify(t, h, request);
 	}
 	if (handed >= 0) {
@@ -106,6 +109,8 @@ static __always_inline int sl_admit_plain(struct sl_admission *a, const void *da
 		return 0;
 	if (in_table || sl_drops_early)
 		sl_request_plain_flow(request, &f);
+	if (sl_is_wire)
+		request->ecn = (u8)sl_front_ecn(&f);
 	if (!sl_choose_plain(t, &f, request, in_table, &choice))
 		return 0;
 	a->class = (s32)choice.class;

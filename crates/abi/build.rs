@@ -24,6 +24,7 @@ fn main() {
         .header(abi.join("trace.h").to_string_lossy())
         .header(abi.join("tree_changes.h").to_string_lossy())
         .header(abi.join("watch.h").to_string_lossy())
+        .header(abi.join("wire.h").to_string_lossy())
         // For what disciplines keep of classes and schedulers.
         .header(sched.join("registry.h").to_string_lossy())
         .allowlist_item("(sl|SL)_.*")

@@ -26,6 +26,8 @@ pub enum Need {
     Ifb,
     Vlan,
     Tun,
+    /// Sockets of AF_XDP.
+    Xsk,
     /// Connection tracking, and address translation.
     Conntrack,
     Systemd,
@@ -40,7 +42,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 17] = [
+    const ALL: [Need; 18] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -52,6 +54,7 @@ impl Need {
         Need::Ifb,
         Need::Vlan,
         Need::Tun,
+        Need::Xsk,
         Need::Conntrack,
         Need::Systemd,
         Need::Capsh,
@@ -73,6 +76,7 @@ impl Need {
             Need::Ifb => "no ifb",
             Need::Vlan => "no VLAN",
             Need::Tun => "no tun",
+            Need::Xsk => "no AF_XDP",
             Need::Conntrack => "no NAT",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
@@ -95,6 +99,7 @@ impl Need {
             Need::Ifb => in_scratch("ip link add probe type ifb"),
             Need::Vlan => in_scratch("ip link add v0 type veth; ip link add link v0 name probe type vlan id 5"),
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
+            Need::Xsk => has_symbol("xsk_map_delete_elem") || has_symbol("xsk_generic_rcv"),
             Need::Conntrack => has_symbol("nf_nat_inet_fn") && on_path("nft"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),

@@ -49,6 +49,8 @@ pod!(
     sl_event,
     sl_packet_event,
     sl_watch,
+    sl_wire_meta,
+    sl_wire_worker,
     sl_sched_conf,
     sl_tables,
     sl_flow_key,

@@ -73,6 +73,8 @@ pub enum Command {
     History(History),
     /// Apply a policy file again whenever it changes, until stopped
     Watch(Watch),
+    /// Make two interfaces a wire: a process queues what arrives at one, and sends it out of the other, until it is stopped
+    Wire(Wire),
     /// Show the state of managed interfaces and their classes
     Status(Status),
     /// Watch classes, queues, rules and flows live
@@ -298,6 +300,29 @@ pub struct Watch {
     /// A managed interface, and the policy file; without the interface, each that the file names under "interfaces"
     #[arg(value_names = ["INTERFACE", "FILE"], num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sluice wire eth0 eth1 --policy gaming --rate 95mbit/38mbit
+  sluice wire eth0 eth1
+
+The second one goes on with a wire whose process has ended. Other commands see each interface as a managed one whose arrivals are queued: sluice status \
+eth0, sluice apply eth0 POLICY, sluice top.")]
+pub struct Wire {
+    /// The interfaces, such as eth0 and eth1, which have no addresses: whatever arrives at one leaves by the other
+    #[arg(num_args = 2, required = true, value_names = ["INTERFACE", "INTERFACE"], add = ArgValueCompleter::new(completion::unmanaged))]
+    pub interfaces: Vec<String>,
+    /// A policy file, or the name of a profile; without it, the wire is there already
+    #[arg(long, short, value_name = "POLICY", add = ArgValueCompleter::new(completion::policies))]
+    pub policy: Option<String>,
+    /// Shape what arrives at the first interface to this rate, and what arrives at the second one to the rate behind the slash
+    #[arg(long, value_name = "RATE[/RATE]", requires = "policy", allow_hyphen_values = true)]
+    pub rate: Option<String>,
+    /// Print notes too
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 #[derive(Debug, Args)]

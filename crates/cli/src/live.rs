@@ -25,6 +25,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
             ingress_rate,
             engine: args.engine.engine(),
             hook: args.classifier.hook(),
+            partner: None,
             force: args.force,
             restored: args.restore != RestoreArg::Configured,
             message: args.message.clone(),
@@ -77,7 +78,7 @@ pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -
 }
 
 /// Warnings, and with `--verbose` also notes on chosen values.
-fn visible(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
+pub fn visible(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
     if verbose { remarks.clone() } else { remarks.without_notes() }
 }
 
@@ -87,6 +88,7 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
     let engine = match record.engine {
         Engine::Qdisc => format!("engine qdisc ({})", record.qdisc),
         Engine::Tc => "engine tc (HTB)".to_owned(),
+        Engine::Xsk => "engine xsk".to_owned(),
         Engine::None => "no queues".to_owned(),
     };
     let hook = match record.hook {
@@ -94,7 +96,7 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
         Hook::Tc => "tc",
     };
     outln!("{} {what}: policy {}, {engine}, arrivals classified by {hook}", record.interface, record.policy_name);
-    if let Some(bps) = done.rate_bps.filter(|_| record.engine != Engine::None) {
+    if let Some(bps) = done.rate_bps.filter(|_| record.engine.has_qdiscs()) {
         outln!("  departures shaped to {}", terminal::rate(bps));
     }
     if let Some(bps) = record.ingress_rate_bps {
@@ -102,7 +104,10 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
         match record.member_names() {
             Some(members) if members.is_empty() => outln!("  no interface of the group is there"),
             Some(members) => outln!("  arrivals of {} shaped to {rate}", members.join(", ")),
-            None => outln!("  arrivals shaped to {rate}, behind {}", record.ingress_device()),
+            None => match &record.partner {
+                Some(partner) => outln!("  what arrives is shaped to {rate}, and leaves by {}", partner.interface),
+                None => outln!("  arrivals shaped to {rate}, behind {}", record.ingress_device()),
+            },
         }
     }
     for note in &done.notes {

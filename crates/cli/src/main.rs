@@ -38,6 +38,7 @@ mod top;
 mod trace;
 mod upgrade;
 mod watch;
+mod wire;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -78,6 +79,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Rollback(args) => change::rollback(args, color),
         Command::History(args) => history::run(args),
         Command::Watch(args) => watch::run(args, color),
+        Command::Wire(args) => wire::run(args, color),
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
         Command::Serve(args) => serve::run(args),

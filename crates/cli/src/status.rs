@@ -75,6 +75,7 @@ fn text(status: &Status, color: bool) -> String {
     let engine = match status.engine {
         Engine::Qdisc => format!("engine qdisc ({})", status.qdisc),
         Engine::Tc => "engine tc (HTB)".to_owned(),
+        Engine::Xsk => "engine xsk".to_owned(),
         Engine::None => "classified only".to_owned(),
     };
     let mut lines = vec![format!(

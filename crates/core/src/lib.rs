@@ -10,6 +10,8 @@ pub mod police;
 pub mod shared_credit;
 
 use sluice_abi as abi;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 #[repr(C)]
 #[derive(Default)]
@@ -124,11 +126,42 @@ impl Default for Underway {
     }
 }
 
+/// The state of a scheduler, and where it is.
+enum State {
+    Own(Box<abi::sl_sched>),
+    Elsewhere(NonNull<abi::sl_sched>),
+}
+
+impl Deref for State {
+    type Target = abi::sl_sched;
+
+    fn deref(&self) -> &abi::sl_sched {
+        match self {
+            State::Own(own) => own,
+            // SAFETY: as whoever made the scheduler has promised.
+            State::Elsewhere(state) => unsafe { state.as_ref() },
+        }
+    }
+}
+
+impl DerefMut for State {
+    fn deref_mut(&mut self) -> &mut abi::sl_sched {
+        match self {
+            State::Own(own) => own,
+            // SAFETY: as above.
+            State::Elsewhere(state) => unsafe { state.as_mut() },
+        }
+    }
+}
+
 /// One scheduler.
 pub struct Scheduler {
     core: &'static Core,
-    state: Box<abi::sl_sched>,
+    state: State,
 }
+
+// SAFETY: a state that is elsewhere is this scheduler's alone, as whoever made it has promised.
+unsafe impl Send for Scheduler {}
 
 impl Scheduler {
     /// An empty scheduler with this configuration, at this time.
@@ -139,9 +172,19 @@ impl Scheduler {
     /// An empty scheduler that this build of the core runs.
     pub fn of(core: &'static Core, conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
         assert!(core.fits(), "the core was compiled with other structs");
-        let mut scheduler = Scheduler { core, state: abi::boxed_zeroed() };
+        let mut scheduler = Scheduler { core, state: State::Own(abi::boxed_zeroed()) };
         scheduler.configure(conf, now_ns);
         scheduler
+    }
+
+    /// The scheduler whose state is in memory that others read, such as a map. It is as it was left.
+    ///
+    /// # Safety
+    ///
+    /// The state is whole and aligned, stays where it is as long as the scheduler, and nothing else writes it. Others may read whole words.
+    pub unsafe fn at(state: NonNull<abi::sl_sched>) -> Scheduler {
+        assert!(Core::built_in().fits(), "the core was compiled with other structs");
+        Scheduler { core: Core::built_in(), state: State::Elsewhere(state) }
     }
 
     /// The state, as the kernel's maps show it.

@@ -16,3 +16,4 @@ pub(crate) mod up;
 pub(crate) mod upgrade;
 pub(crate) mod waiting;
 pub mod watch;
+pub mod wire;

@@ -23,6 +23,7 @@ mod tc;
 pub(crate) mod tc_tree;
 mod tree;
 pub(crate) mod verify;
+pub(crate) mod xsk;
 
 use crate::bpf::mapped::Mapped;
 use crate::maps::tree::TreeMaps;
@@ -192,6 +193,7 @@ pub(crate) fn driver(record: &Record) -> &'static dyn Driver {
         Engine::Qdisc => &qdisc::BpfQdisc,
         Engine::Tc if record.way.is_some() => &tc_tree::TcTree,
         Engine::Tc => &tc::Tc,
+        Engine::Xsk => &xsk::Xsk,
         Engine::None => &ClassifyOnly,
     }
 }

@@ -31,7 +31,7 @@ pub use command::status::of as status_of;
 pub use command::subscribers::{SubscriberEdits, no_subscriber, subscribers_of, with_subscribers, without_subscribers};
 pub use command::up::{UpRequest, up};
 pub use command::upgrade::{Upgraded, upgrade};
-pub use command::{boot, confirm, doctor, watch};
+pub use command::{boot, confirm, doctor, watch, wire};
 pub use engine::differences::differences as tc_differences;
 pub use engine::features::Features;
 pub use engine::htb_tree::of_tree as tc_tree_differences;

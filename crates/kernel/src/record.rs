@@ -106,6 +106,9 @@ pub struct Record {
     /// Whether the rate of arrivals is the policy's, and not that of `--ingress-rate`.
     #[serde(default)]
     pub ingress_rate_of_policy: bool,
+    /// The interface that arriving packets leave by, with engine `xsk`.
+    #[serde(default)]
+    pub partner: Option<Partner>,
     /// The interfaces whose arrivals are queued together on this device of ours, as far as they were there; none: the record is of an interface.
     #[serde(default)]
     pub members: Option<Vec<Member>>,
@@ -149,6 +152,17 @@ pub struct Record {
     pub before: Option<Box<Record>>,
 }
 
+/// The interface on the other side of a wire (engine `xsk`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partner {
+    /// Name of the interface when the wire was made.
+    pub interface: String,
+    /// Number of the interface.
+    pub ifindex: u32,
+    /// Whether we have made this record's interface take packets for every address.
+    pub made_promiscuous: bool,
+}
+
 /// An interface of a group, at which the group's arrival hook is attached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
@@ -171,6 +185,11 @@ impl Record {
     /// Name of the device behind which arriving packets are queued: of a group, its own.
     pub fn ingress_device(&self) -> String {
         if self.members.is_some() { self.interface.clone() } else { format!("sluice-in{}", self.ifindex) }
+    }
+
+    /// Name of the device whose scheduler queues what arrives: with engine `xsk`, the interface itself.
+    pub fn arrivals_are_queued_on(&self) -> String {
+        if self.partner.is_some() { self.interface.clone() } else { self.ingress_device() }
     }
 
     /// Whether this is a group that queues the arrivals of the interface that has this name now, or had it when it went.
@@ -198,7 +217,7 @@ impl Record {
 
     /// Whether departures are queued: those of a group's device are arrivals.
     pub(crate) fn queues_departures(&self) -> bool {
-        self.engine.queues() && self.members.is_none()
+        self.engine.has_qdiscs() && self.members.is_none()
     }
 
     /// Name of the device that splits super-packets.

@@ -11,6 +11,8 @@ pub enum Engine {
     Qdisc,
     /// The kernel's HTB behind a BPF classifier: each class has a queue of its own.
     Tc,
+    /// The scheduler core in a process, between two interfaces: packets come and go by AF_XDP.
+    Xsk,
     /// No engine: the policy only classifies.
     None,
 }
@@ -21,6 +23,7 @@ impl Engine {
         match self {
             Engine::Qdisc => "qdisc",
             Engine::Tc => "tc",
+            Engine::Xsk => "xsk",
             Engine::None => "none",
         }
     }
@@ -28,6 +31,11 @@ impl Engine {
     /// Whether the engine queues packets.
     pub fn queues(self) -> bool {
         self != Engine::None
+    }
+
+    /// Whether it queues what departs from an interface of its own, with a qdisc.
+    pub fn has_qdiscs(self) -> bool {
+        matches!(self, Engine::Qdisc | Engine::Tc)
     }
 
     /// Whether all classes share one number of slots for packets.

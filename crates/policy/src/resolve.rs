@@ -99,8 +99,8 @@ fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
     findings.extend(chosen_classes(policy, urgent_class, default_class));
     let not_on_tc = not_on_tc(policy);
     findings.extend(not_on_tc.clone().filter(|_| context.engine == Engine::Tc));
-    // The link of a group is what its arrivals are shaped to.
-    let is_group = !policy.arrivals_of.is_empty();
+    // The link of a group, and of a side of a wire, is what its arrivals are shaped to.
+    let is_group = !policy.arrivals_of.is_empty() || context.engine == Engine::Xsk;
     let ingress_rate = context.ingress_rate.or(policy.link.ingress_rate);
     findings.extend(rate_of_group(policy, context));
     let link_rate = if is_group { ingress_rate } else { link_rate(policy, context, &mut findings) };

@@ -7,12 +7,15 @@
 //! - [`Umem`]: the memory, in frames of one size; sockets of several queues share it, each with frames of its own.
 //! - `ring`: a ring that one side produces and the other consumes.
 //! - [`Socket`]: a socket that is bound to a queue and receives. An XDP program sends packets to it through an XSKMAP.
+//! - [`Port`]: a socket that receives and sends, of a pair that share their frames, so that what arrives at one leaves by the other in the same frame.
 //! - [`Statistics`]: the packets that the kernel could not hand over, and why.
 
+mod port;
 mod ring;
 mod socket;
 mod umem;
 
+pub use port::{Frame, Pool, Port};
 pub use socket::{Binding, Copying, Socket, Statistics, is_supported};
 pub use umem::{FrameBytes, Umem};
 

@@ -17,6 +17,8 @@ pub(crate) enum Which {
     Completion,
     /// Packets that have arrived.
     Receive,
+    /// Packets to send.
+    Transmit,
 }
 
 impl Which {
@@ -26,6 +28,7 @@ impl Which {
             Which::Fill => (libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t),
             Which::Completion => (libc::XDP_UMEM_COMPLETION_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t),
             Which::Receive => (libc::XDP_RX_RING, libc::XDP_PGOFF_RX_RING),
+            Which::Transmit => (libc::XDP_TX_RING, libc::XDP_PGOFF_TX_RING as libc::off_t),
         }
     }
 
@@ -34,6 +37,7 @@ impl Which {
             Which::Fill => all.fr,
             Which::Completion => all.cr,
             Which::Receive => all.rx,
+            Which::Transmit => all.tx,
         }
     }
 }
@@ -87,6 +91,11 @@ impl<T: Copy> Ring<T> {
                 own: 0,
             })
         }
+    }
+
+    /// Its places.
+    pub fn size(&self) -> u32 {
+        self.size
     }
 
     fn place(&self, number: u32) -> NonNull<T> {

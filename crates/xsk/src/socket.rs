@@ -57,7 +57,8 @@ pub fn is_supported() -> bool {
     !matches!(open(), Err(refusal) if refusal.error.raw_os_error() == Some(libc::EAFNOSUPPORT))
 }
 
-fn open() -> Result<OwnedFd, Refusal> {
+/// A new socket.
+pub(crate) fn open() -> Result<OwnedFd, Refusal> {
     // SAFETY: the call takes numbers only.
     let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
@@ -94,25 +95,7 @@ impl Socket {
             fill.write(nth as u32, u64::from(frame) * u64::from(umem.frame().get()));
         }
         fill.submit(size);
-        let (flags, shared) = match (sharing, binding.copying) {
-            // A socket that shares memory takes over how the first one copies.
-            (Some(first), _) => (libc::XDP_SHARED_UMEM, first.fd.as_raw_fd() as u32),
-            (None, Copying::WhereNeeded) => (libc::XDP_USE_NEED_WAKEUP, 0),
-            (None, Copying::Always) => (libc::XDP_USE_NEED_WAKEUP | libc::XDP_COPY, 0),
-        };
-        let address = libc::sockaddr_xdp {
-            sxdp_family: libc::AF_XDP as u16,
-            sxdp_flags: flags,
-            sxdp_ifindex: binding.ifindex,
-            sxdp_queue_id: binding.queue,
-            sxdp_shared_umem_fd: shared,
-        };
-        let length = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is as long as it is said to be, and lives through the call.
-        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
-        if bound != 0 {
-            return Err(Refusal::last(Step::Bind));
-        }
+        bind(fd.as_fd(), (binding.ifindex, binding.queue), binding.copying, sharing.map(|first| first.fd.as_fd()))?;
         Ok(Socket { fill, receive, _completion: completion, fd, umem: Arc::clone(umem) })
     }
 
@@ -168,9 +151,7 @@ impl Socket {
     ///
     /// The kernel does not tell.
     pub fn is_zero_copy(&self) -> Result<bool, Refusal> {
-        let mut options = libc::xdp_options { flags: 0 };
-        get(self.fd.as_fd(), libc::XDP_OPTIONS, &mut options).map_err(|()| Refusal::last(Step::Ask))?;
-        Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+        is_zero_copy(self.fd.as_fd())
     }
 }
 
@@ -180,8 +161,41 @@ impl AsFd for Socket {
     }
 }
 
+/// Binds a socket, whose rings are there, to a queue of an interface. `sharing`: a socket that has registered the same memory.
+pub(crate) fn bind(
+    socket: BorrowedFd<'_>,
+    (ifindex, queue): (u32, u32),
+    copying: Copying,
+    sharing: Option<BorrowedFd<'_>>,
+) -> Result<(), Refusal> {
+    let (flags, shared) = match (sharing, copying) {
+        // A socket that shares memory takes over how the first one copies.
+        (Some(first), _) => (libc::XDP_SHARED_UMEM, first.as_raw_fd() as u32),
+        (None, Copying::WhereNeeded) => (libc::XDP_USE_NEED_WAKEUP, 0),
+        (None, Copying::Always) => (libc::XDP_USE_NEED_WAKEUP | libc::XDP_COPY, 0),
+    };
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: flags,
+        sxdp_ifindex: ifindex,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: shared,
+    };
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the address is as long as it is said to be, and lives through the call.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if bound == 0 { Ok(()) } else { Err(Refusal::last(Step::Bind)) }
+}
+
+/// Whether the driver writes packets into the memory itself.
+pub(crate) fn is_zero_copy(socket: BorrowedFd<'_>) -> Result<bool, Refusal> {
+    let mut options = libc::xdp_options { flags: 0 };
+    get(socket, libc::XDP_OPTIONS, &mut options).map_err(|()| Refusal::last(Step::Ask))?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
 /// Hands memory to the kernel.
-fn register(socket: BorrowedFd<'_>, umem: &Umem) -> Result<(), Refusal> {
+pub(crate) fn register(socket: BorrowedFd<'_>, umem: &Umem) -> Result<(), Refusal> {
     // SAFETY: a registration of zeroes is valid; the fields that a kernel does not know stay 0.
     let mut registration: libc::xdp_umem_reg = unsafe { std::mem::zeroed() };
     registration.addr = umem.address();

@@ -8,6 +8,7 @@ use std::process::Command;
 
 const UNIT: &str = include_str!("../../../packaging/sluice@.service");
 const GROUP: &str = include_str!("../../../packaging/sluice-group@.service");
+const WIRE: &str = include_str!("../../../packaging/sluice-wire@.service");
 const SERVE: &str = include_str!("../../../packaging/sluice-serve.service");
 
 const ENSURE: &str = include_str!("../../../packaging/sluice-ensure.service");
@@ -26,11 +27,13 @@ fn systemd_understands_the_units(lab: &Lab) {
     let bin = program.parent().expect("a directory").display().to_string();
     let path = lab.file("sluice@.service", UNIT.replace("@BINDIR@", &bin));
     let group = lab.file("sluice-group@.service", GROUP.replace("@BINDIR@", &bin));
+    let wire = lab.file("sluice-wire@.service", WIRE.replace("@BINDIR@", &bin));
+    let of_wire = wire.with_file_name("sluice-wire@uplink.service");
     let serve = lab.file("sluice-serve.service", SERVE.replace("@BINDIR@", &bin));
     let ensure = lab.file("sluice-ensure.service", ENSURE.replace("@BINDIR@", &bin));
     let timer = lab.file("sluice-ensure.timer", TIMER);
     let of_group = group.with_file_name("sluice-group@lines0.service");
-    for unit in [path.with_file_name("sluice@eth0.service"), of_group, serve, ensure, timer] {
+    for unit in [path.with_file_name("sluice@eth0.service"), of_group, of_wire, serve, ensure, timer] {
         let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit)).ok();
         let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
         assert!(ours.is_empty(), "systemd has remarks: {ours:?}");

@@ -52,6 +52,7 @@ mod twin;
 mod upgrade;
 mod vanishing;
 mod watch;
+mod wire;
 mod xdp;
 
 use crate::suite::{Case, Suite};
@@ -119,6 +120,7 @@ fn suites() -> Vec<Suite> {
         history::suite(),
         watch::suite(),
         ingress::suite(),
+        wire::suite(),
         groups::suite(),
         groups::commands(),
         vanishing::commands(),

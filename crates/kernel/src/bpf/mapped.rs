@@ -30,6 +30,10 @@ unsafe impl<T: abi::Pod> Send for Mapped<T> {}
 impl<T: abi::Pod> Mapped<T> {
     /// Maps a map into memory. None: its values are not of this type, so another version has made it.
     pub fn new(map: &MapHandle) -> Result<Option<Mapped<T>>> {
+        Mapped::with(map, ProtFlags::PROT_READ)
+    }
+
+    fn with(map: &MapHandle, access: ProtFlags) -> Result<Option<Mapped<T>>> {
         if map.value_size() as usize != size_of::<T>() {
             return Ok(None);
         }
@@ -39,7 +43,7 @@ impl<T: abi::Pod> Mapped<T> {
         let Some(length_bytes) = NonZeroUsize::new(stride_bytes * entries as usize) else { return Ok(None) };
         // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
         let memory = unsafe {
-            mmap(None, length_bytes, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)
+            mmap(None, length_bytes, access, MapFlags::MAP_SHARED, map.as_fd(), 0)
                 .doing(|| format!("mapping {}", map.name().to_string_lossy()))?
         };
         Ok(Some(Mapped { memory, length_bytes, stride_bytes, entries, values: PhantomData }))
@@ -59,6 +63,26 @@ impl<T: abi::Pod> Mapped<T> {
         let first = self.memory.as_ptr().cast_const().cast::<u8>();
         // SAFETY: the mapping holds `entries` values, so each lies within it.
         (0..self.entries as usize).map(move |n| unsafe { first.add(n * self.stride_bytes) }.cast::<T>())
+    }
+}
+
+/// An array map that the process reads and writes, of which another side writes nothing but whole words.
+pub(crate) struct Written<T: abi::Pod>(Mapped<T>);
+
+impl<T: abi::Pod> Written<T> {
+    /// Maps a map whose values must be of this type into memory.
+    ///
+    /// # Errors
+    ///
+    /// Another version has made it.
+    pub fn of_this_version(map: &MapHandle) -> Result<Written<T>> {
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        Mapped::with(map, access)?.map(Written).ok_or_else(|| other_version(map))
+    }
+
+    /// The address of a value, which may be written through it.
+    pub fn value(&self, n: usize) -> *mut T {
+        self.0.values().nth(n).expect("the map has such a value").cast_mut()
     }
 }
 

@@ -55,10 +55,13 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// The object of the hooks before the queues, without the schedulers' map (`state`), in which it can look whether a queue is full.
+    /// The object of the hooks before the queues, without the schedulers' map (`state`), in which it can look whether a queue is full, and without
+    /// the maps of engine `xsk`.
     pub fn classifier() -> Result<Loader> {
         let mut loader = Loader::open("classifier", CLASSIFIER)?;
-        loader.map("state")?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
+        for map in ["state", "sockets", "workers", "sched_conf"] {
+            loader.map(map)?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
+        }
         Ok(loader)
     }
 

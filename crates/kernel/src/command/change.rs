@@ -8,7 +8,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver, early_leaf, forwarding, members};
+use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -191,6 +191,9 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
+        if was.partner.is_some() {
+            xsk::check(&found, &now)?;
+        }
         if request.what == Origin::Apply && !request.force {
             refuse_shrinking(&was, &before, &now)?;
         }
@@ -198,7 +201,7 @@ impl Change {
             together.iter().map(|request| (request.interface.as_str(), &request.policy)).collect();
         members::refuse(&was.interface, &now, &changes)?;
         members::refuse_member(&was.interface, &now, &changes)?;
-        if was.engine.queues() && !root.is_some_and(|root| engine::is_ours(&was, &root)) {
+        if was.engine.has_qdiscs() && !root.is_some_and(|root| engine::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
         }
         let unconfirmed = request.confirm.map(|time| was.begin_waiting(time));

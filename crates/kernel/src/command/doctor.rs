@@ -101,6 +101,15 @@ pub fn examine() -> Result<Vec<Finding>> {
     if features.bpf_qdisc {
         f.attempt("engine qdisc", "scheduler", loads(Loader::qdisc(), &[]).map(|()| accepted()));
     }
+    f.feature(&Feature {
+        area: "engine xsk",
+        what: "AF_XDP sockets",
+        there: sluice_xsk::is_supported(),
+        missing: Verdict::Lacking,
+        yes: "there: `sluice wire` makes two interfaces a wire",
+        no: "not there: `sluice wire` does not run here",
+        cure: "use a kernel with CONFIG_XDP_SOCKETS=y, as Debian's have",
+    });
     for feature in &htb_features(&features) {
         f.feature(feature);
     }
@@ -302,7 +311,7 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     let queues = match (interface.tx_queues, managed) {
         (0 | 1, _) => String::new(),
         (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
-        (many, Some(record)) if record.engine.queues() => {
+        (many, Some(record)) if record.engine.has_qdiscs() => {
             format!("; one queue with one lock serves its {many} queues")
         }
         (many, _) => format!("; {many} queues: a shaped link has one queue with one lock in place of them"),

@@ -2,7 +2,7 @@
 
 use crate::command::boot;
 use crate::engine::managed::absent;
-use crate::engine::{self, attach, devices, early_leaf, forwarding, members, programs, remains};
+use crate::engine::{self, attach, devices, early_leaf, forwarding, members, programs, remains, xsk};
 use crate::fault;
 use crate::maps::{arrivals, shared};
 use crate::record::{Phase, Record, history};
@@ -50,6 +50,7 @@ pub(super) fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
         if record.gro_was_on {
             offload::set_gro(&record.interface, true)?;
         }
+        xsk::end_promiscuous(record)?;
     }
     fault::point("down-queues");
     devices::remove(&record.ingress_device())?;

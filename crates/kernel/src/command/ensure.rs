@@ -72,6 +72,21 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     if !pins.join("sl_ingress").exists() {
         return Err(again(record, "its programs are not pinned any more"));
     }
+    for one in was {
+        match (one, &record.partner) {
+            (Missing::Partner(_), Some(partner)) => {
+                return Err(Error::system(format!("{}: {one}", record.interface)).help(format!(
+                    "sluice down {}, then sluice wire {0} {} once {1} is back",
+                    record.interface, partner.interface
+                )));
+            }
+            (Missing::Worker(_), Some(partner)) => {
+                return Err(Error::system(format!("{}: {one}", record.interface))
+                    .help(format!("run sluice wire {} {}", record.interface, partner.interface)));
+            }
+            _ => {}
+        }
+    }
     let policy = policy::resolved(record)?;
     let (ingress, split) = (record.ingress_device(), record.split_device());
     let is = |test: &dyn Fn(&Missing) -> bool| was.iter().any(test);

@@ -11,12 +11,12 @@ use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::half_done;
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs};
+use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
 use crate::record::policy::{Rates, choose_tag, compile, resolve, written};
-use crate::record::{Engine, Hook, Phase, Record, history};
+use crate::record::{Engine, Hook, Partner, Phase, Record, history};
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
 use crate::system::privilege::require_rights;
@@ -49,6 +49,8 @@ pub struct UpRequest {
     pub engine: Option<Engine>,
     /// `--classifier`; none is `auto`.
     pub hook: Option<Hook>,
+    /// The interface on the other side, with engine `xsk`.
+    pub partner: Option<String>,
     /// Replace a hand-made hierarchy of qdiscs, and let forwards take what others have.
     pub force: bool,
     /// The policy was in force before: its forwards were checked when they were new.
@@ -187,6 +189,13 @@ fn refuse_foreign_queues(interface: &Interface, remains: bool, replaced: Option<
     Err(Error::input(what).help(cure))
 }
 
+/// The interface on the other side of a request's, if there is one.
+fn partner(request: &UpRequest) -> Result<Option<Partner>> {
+    let Some(name) = &request.partner else { return Ok(None) };
+    let found = Interface::find(name)?;
+    Ok(Some(Partner { interface: found.name, ifindex: found.ifindex, made_promiscuous: false }))
+}
+
 /// The record of an interface that is about to be managed.
 fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan: &plan::Plan) -> Result<Record> {
     Ok(Record {
@@ -213,6 +222,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
         ingress_rate_of_policy: request.ingress_rate.is_none(),
         ingress_ifindex: None,
+        partner: partner(request)?,
         members: (!policy.arrivals_of.is_empty()).then(Vec::new),
         split: plan.split,
         split_ifindex: None,
@@ -251,6 +261,9 @@ impl Start {
             true => policy,
             false => resolve(&request.policy, rates, plan.engine)?.at(&interface.name),
         };
+        if request.partner.is_some() {
+            xsk::check(&interface, &policy)?;
+        }
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
@@ -265,7 +278,7 @@ impl Start {
         details.extend(driver(&record).details(&at));
         notes.extend(driver(&record).notes(&record, &policy));
         let remains = root.as_ref().is_some_and(engine::is_made_by_us);
-        let replaced = root.filter(|root| plan.engine.queues() && !root.is_default() && !remains);
+        let replaced = root.filter(|root| plan.engine.has_qdiscs() && !root.is_default() && !remains);
         if !request.force {
             refuse_foreign_queues(&interface, remains, replaced.as_ref())?;
         }
@@ -388,6 +401,10 @@ fn install(
         arrivals::add(record.netns, record.ifindex)?;
     }
     fault::step("up", "hooked")?;
+    if let Some(partner) = &mut record.partner {
+        partner.made_promiscuous = xsk::make_promiscuous(&record.interface)?;
+        record.save()?;
+    }
     forwarding::follow(record, Some(policy))?;
     fault::step("up", "forwarding")?;
     early_leaf::follow(record, true)?;

@@ -46,6 +46,15 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
         return Err(Error::input(format!("{interface}: a change waits to be confirmed"))
             .help(format!("sluice confirm {interface} keeps it; then upgrade")));
     }
+    if let Some(partner) = &was.partner {
+        return Err(Error::input(format!(
+            "{interface} is a side of a wire, whose process has to be of this version, too"
+        ))
+        .help(format!(
+            "stop it, and start it again: sluice wire {interface} {} --policy P --rate R",
+            partner.interface
+        )));
+    }
     let found = Interface::find(&was.interface)?;
     let pins = was.pins(&bpffs::root()?);
     let new = was.new_pins(&bpffs::root()?);

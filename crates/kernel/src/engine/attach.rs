@@ -3,7 +3,7 @@
 use crate::bpf::hooks::{self, Point, Side};
 use crate::record::{Hook, Record};
 use crate::system::{bpffs, qdiscs};
-use sluice_error::{Doing, Result};
+use sluice_error::{Doing, Error, Result};
 use std::io;
 use std::path::Path;
 
@@ -40,6 +40,16 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
     if record.hook == Hook::Xdp {
         let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
         if let Err(error) = attached {
+            if record.partner.is_some() {
+                let what = format!(
+                    "{}: engine xsk needs an XDP program, and it cannot be attached: {error}",
+                    record.interface
+                );
+                return Err(Error::unsupported(what).help(format!(
+                    "detach another one (`ip link set dev {} xdp off`); a driver without XDP runs it in the stack",
+                    record.interface
+                )));
+            }
             notes.push(no_xdp(&record.interface, &record.interface, &error));
             record.hook = Hook::Tc;
         }
@@ -51,6 +61,8 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
 pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
     match side {
         Side::Ingress => Some("sl_ingress"),
+        // What departs from an interface of a wire is what has arrived at the other one.
+        Side::Egress if record.partner.is_some() => None,
         Side::Egress if !record.engine.queues() => Some("sl_egress"),
         // Without an ifb it splits nothing; it classifies and marks.
         Side::Egress if record.classifies => Some(SPLITTER),
@@ -95,7 +107,8 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Pat
     claim_clsact(record)?;
     hooks::set_filter(&record.interface, side, &pins.join(program), "")?;
     if side == Side::Ingress && record.ingress_rate_bps.is_some() && !tcx {
-        hooks::set_redirect(&record.interface, &record.ingress_device())?;
+        let to = record.partner.as_ref().map_or_else(|| record.ingress_device(), |partner| partner.interface.clone());
+        hooks::set_redirect(&record.interface, &to)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(crate) fn make(record: &mut Record) -> Result<()> {
         let number = make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000", record.split_ifindex)?;
         record.split_ifindex = Some(number);
     }
-    if record.ingress_rate_bps.is_some() {
+    if record.ingress_rate_bps.is_some() && record.partner.is_none() {
         record.ingress_ifindex = Some(make_ifb(&record.ingress_device(), "", record.ingress_ifindex)?);
     }
     Ok(())

@@ -56,7 +56,7 @@ pub(crate) fn live_generation(record: &Record) -> Result<u32> {
 /// Whether the queues of a managed interface are still in place.
 pub(crate) fn in_place(record: &Record) -> Result<bool> {
     let root = qdiscs::root(&record.interface)?;
-    Ok(!record.engine.queues() || root.is_some_and(|root| is_ours(record, &root)))
+    Ok(!record.engine.has_qdiscs() || root.is_some_and(|root| is_ours(record, &root)))
 }
 
 /// Refuses a list of interfaces if any of them is not known, naming each that is not: a typing error in the second must

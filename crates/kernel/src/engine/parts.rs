@@ -2,9 +2,10 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members};
+use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, xsk};
 use crate::record::{Hook, Record};
 use crate::system::bpffs;
+use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_error::{Error, Result};
 use std::fmt;
@@ -34,6 +35,10 @@ pub(crate) enum Missing {
     Xdp,
     /// A hook or a table of port forwarding is gone.
     Forwarding,
+    /// No process moves packets between this interface and the one on the other side: they pass as they come.
+    Worker(String),
+    /// The interface on the other side of a wire is gone.
+    Partner(String),
     /// The hook that drops early is not at the arrivals of this interface.
     EarlyDrop(String),
 }
@@ -55,6 +60,10 @@ impl fmt::Display for Missing {
             Missing::Left(name) => write!(f, "{name} of the group is not here any more"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
             Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
+            Missing::Worker(name) => {
+                write!(f, "no `sluice wire` runs: packets go to {name} as they come")
+            }
+            Missing::Partner(name) => write!(f, "{name}, on the other side, is gone: what arrives is lost"),
             Missing::EarlyDrop(name) => write!(f, "the hook that drops early what arrives at {name} is gone"),
         }
     }
@@ -64,7 +73,7 @@ impl fmt::Display for Missing {
 pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     let mut found = Vec::new();
     let there = record.members.is_none() || is_up(&record.interface, &mut found)?;
-    if record.engine.queues() && there {
+    if record.engine.has_qdiscs() && there {
         queues(record, &record.interface, &mut found)?;
     }
     if record.members.is_some() {
@@ -73,7 +82,13 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
         found.extend(members::lacking(record, &wanted, pins).into_iter().map(Missing::Member));
         return Ok(found);
     }
-    if record.ingress_rate_bps.is_some() {
+    if let Some(partner) = &record.partner {
+        if !Interface::is_there(&partner.interface, partner.ifindex) {
+            found.push(Missing::Partner(partner.interface.clone()));
+        } else if !xsk::is_running(pins)? {
+            found.push(Missing::Worker(partner.interface.clone()));
+        }
+    } else if record.ingress_rate_bps.is_some() {
         let device = record.ingress_device();
         if is_up(&device, &mut found)? {
             queues(record, &device, &mut found)?;

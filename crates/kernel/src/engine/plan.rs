@@ -71,7 +71,7 @@ pub fn plan(
         return Err(Error::input("a group of interfaces without a rate of arrivals queues nothing")
             .help("give --ingress-rate, or write \"ingress_rate\" into \"link\""));
     }
-    if options.ingress_rate.is_some() {
+    if options.ingress_rate.is_some() && engine != Engine::Xsk {
         check_ingress_rate(engine, features)?;
     }
     let split = splits(policy, engine, features, &mut notes);
@@ -86,9 +86,9 @@ pub fn plan(
             interface.tx_queues
         ));
     }
-    let takes_places = engine.queues() && !several && root == "mq";
+    let takes_places = engine.has_qdiscs() && !several && root == "mq";
     notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
-    if policy.link_rate.is_none() && engine.queues() && policy.arrivals_of.is_empty() {
+    if policy.link_rate.is_none() && engine.has_qdiscs() && policy.arrivals_of.is_empty() {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
                 .to_owned(),
@@ -100,10 +100,11 @@ pub fn plan(
         split,
         queues: if several { interface.tx_queues } else { 0 },
         marks: engine == Engine::Qdisc && !split && policy.marks(),
-        classifies: engine.queues() && !split && policy.has_leaf_classes(),
+        classifies: engine.has_qdiscs() && !split && policy.has_leaf_classes(),
         fq_codel: engine == Engine::Tc && features.fq_codel,
         codel: engine == Engine::Tc && features.codel,
-        gro_off: ingress_slow && interface.kind.is_none(),
+        // Merged packets have no room in the frames of engine `xsk`.
+        gro_off: (ingress_slow || engine == Engine::Xsk) && interface.kind.is_none(),
         notes,
         details,
     })
@@ -128,7 +129,7 @@ fn splits(policy: &Resolved, engine: Engine, features: &Features, notes: &mut Ve
         SplitGso::On => true,
         SplitGso::Off => false,
         SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
-    } && engine.queues();
+    } && engine.has_qdiscs();
     let split = wanted && features.ifb && features.clsact;
     if wanted && !split {
         notes.push(format!(
@@ -222,6 +223,7 @@ fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, note
         policy.arrivals_of.iter().filter_map(|name| Interface::find(name).ok()).any(|member| is_card(&member));
     let real = is_card(interface) || of_group;
     match options.hook {
+        _ if options.engine == Some(Engine::Xsk) => Hook::Xdp,
         Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
             notes.push(
                 "XDP on a veth turns off segmentation offload at its peer: bulk TCP becomes slower there".to_owned(),

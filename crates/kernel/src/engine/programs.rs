@@ -2,7 +2,7 @@
 
 use crate::bpf::hooks::Side;
 use crate::bpf::object::{self, Loader};
-use crate::engine::{self, Driver, attach, devices, features};
+use crate::engine::{self, Driver, attach, devices, features, xsk};
 use crate::maps::{arrivals, forwarding};
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
@@ -32,7 +32,11 @@ pub(crate) fn load(
     pins: &Path,
 ) -> Result<()> {
     bpffs::own_directory(pins)?;
-    let ingress_ifb = if record.ingress_rate_bps.is_some() { devices::ifindex(&record.ingress_device())? } else { 0 };
+    let ingress_ifb = match &record.partner {
+        Some(partner) => partner.ifindex,
+        None if record.ingress_rate_bps.is_some() => devices::ifindex(&record.ingress_device())?,
+        None => 0,
+    };
     let split_ifb = if record.split { devices::ifindex(&record.split_device())? } else { 0 };
     let l3 = u32::from(!interface.ethernet);
 
@@ -53,6 +57,9 @@ pub(crate) fn load(
     if ingress_ifb != 0 && driver.shows_its_queues() {
         loader.constant("sl_drops_early", 1)?;
         loader.make("state", instances(record))?;
+    }
+    if record.partner.is_some() {
+        xsk::prepare(&mut loader)?;
     }
     loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record, driver));

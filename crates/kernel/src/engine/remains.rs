@@ -117,6 +117,7 @@ fn empty() -> Record {
         rate_bps: None,
         ingress_rate_bps: None,
         ingress_ifindex: None,
+        partner: None,
         members: None,
         split: false,
         split_ifindex: None,

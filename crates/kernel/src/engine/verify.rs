@@ -21,7 +21,7 @@ pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
 
 /// Fails unless the root qdisc is ours.
 pub(crate) fn queues(record: &Record) -> Result<()> {
-    if !record.engine.queues() {
+    if !record.engine.has_qdiscs() {
         return Ok(());
     }
     match qdiscs::root(&record.interface)? {

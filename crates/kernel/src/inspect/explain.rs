@@ -221,10 +221,10 @@ struct Running<'a> {
 }
 
 fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
-    if record.engine != Engine::Qdisc || record.way.is_some() {
+    if !matches!(record.engine, Engine::Qdisc | Engine::Xsk) || record.way.is_some() {
         return Ok(None);
     }
-    let device = if direction == abi::SL_INGRESS { record.ingress_device() } else { record.interface.clone() };
+    let device = if direction == abi::SL_INGRESS { record.arrivals_are_queued_on() } else { record.interface.clone() };
     let mut all = schedulers::of_device(&record.pins(&bpffs::root()?), &device)?.into_iter();
     Ok(all.next().map(|(_, state)| state))
 }
@@ -435,6 +435,9 @@ fn verdict(
     }
     if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| !running.engine.queues()) {
         return "counted, and passed on: this policy queues nothing".to_owned();
+    }
+    if running.is_some_and(|running| running.engine == Engine::Xsk && !running.status.in_place) {
+        return "passes at once, to the interface on the other side: no `sluice wire` runs".to_owned();
     }
     if let Some((name, false)) = running.map(|running| (&running.status.interface, running.status.in_place)) {
         return format!(

@@ -220,7 +220,7 @@ impl Pinned {
                 hook.refused.into_iter().for_each(|count| class.sent.take(count));
             }
         }
-        let device = if egress { record.interface.clone() } else { record.ingress_device() };
+        let device = if egress { record.interface.clone() } else { record.arrivals_are_queued_on() };
         let mut totals = schedulers::Totals::default();
         match &self.counters {
             Counters::Schedulers(state) if queued => {

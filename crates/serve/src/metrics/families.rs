@@ -488,7 +488,7 @@ fn of_counts(counted: &[Series]) -> Vec<Family> {
 /// The reasons for which a class can drop: each has a series from the beginning, so that its first drop is seen as a change.
 fn reasons((one, side, class): ClassSeries) -> Vec<&'static str> {
     let queue: Vec<&'static str> = match one.engine {
-        Engine::Qdisc if side.queued => abi::drop_reasons().map(|reason| reason.name).collect(),
+        Engine::Qdisc | Engine::Xsk if side.queued => abi::drop_reasons().map(|reason| reason.name).collect(),
         Engine::Tc if side.queued => vec!["queue"],
         _ => Vec::new(),
     };

@@ -53,6 +53,7 @@ pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<BodyLine>) 
     let engine = match one.engine {
         Engine::Qdisc => "engine qdisc",
         Engine::Tc => "engine tc (HTB)",
+        Engine::Xsk => "engine xsk",
         Engine::None => "classified only",
     };
     let mut cells = Cells::default();

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Engine xsk: the arrival hook hands packets with their class to the socket of their receive queue, whose process queues them and sends
+ * them out of the interface on the other side. What it does not hand over passes the hook, and tc sends it to the other side at once: ARP and
+ * other packets that keep a network up, and everything while no process runs.
+ */
+#pragma once
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include "../../abi/sched.h"
+#include "../../abi/wire.h"
+
+#define SL_ETH_LLDP 0x88cc
+
+const volatile u32 sl_wire_frame_bytes =
+	0; /* set before load: a longer packet does not fit into a frame of the sockets' memory */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, u32);
+	__type(value, u32);
+	__uint(max_entries, SL_WIRE_QUEUES);
+} sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32); /* receive queue */
+	__type(value, struct sl_wire_worker);
+	__uint(max_entries, SL_WIRE_QUEUES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} workers SEC(".maps");
+
+/* As in qdisc.bpf.c; programs do not read it here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32); /* buffer * SL_DIRECTIONS + direction */
+	__type(value, struct sl_sched_conf);
+	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} sched_conf SEC(".maps");
+
+static __always_inline int sl_is_lldp(const struct xdp_md *ctx)
+{
+	const u8 *frame = (const u8 *)(long)ctx->data;
+
+	return frame + 14 <= (const u8 *)(long)ctx->data_end && frame[12] == SL_ETH_LLDP >> 8 &&
+	       frame[13] == (SL_ETH_LLDP & 0xff);
+}
+
+/* The XDP program's verdict on a packet that has a class: the process gets it, or tc. */
+static __always_inline int sl_to_worker(struct xdp_md *ctx, const struct sl_request *d, struct sl_xdp_meta class)
+{
+	u32 queue = ctx->rx_queue_index;
+	struct sl_wire_worker *w = bpf_map_lookup_elem(&workers, &queue);
+	struct sl_wire_meta *m;
+
+	/* The process writes the time before it takes packets: the difference may be below 0. */
+	if (!w || sl_unlikely((s64)(d->now_ns - *(volatile u64 *)&w->seen_ns) > (s64)SL_WIRE_PATIENCE_NS))
+		return XDP_PASS;
+	if (bpf_xdp_adjust_meta(ctx, -(int)(sizeof(*m) - sizeof(class))))
+		return XDP_PASS;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > (void *)(long)ctx->data)
+		return XDP_PASS;
+	m->meta = class;
+	m->flow_hash = d->hash;
+	m->src_host = sl_packet_host(d->flow.src);
+	m->dst_host = sl_packet_host(d->flow.dst);
+	m->ecn = d->ecn;
+	m->pad = 0;
+	return (int)bpf_redirect_map(&sockets, queue, XDP_PASS);
+}

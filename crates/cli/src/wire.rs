@@ -1,0 +1,115 @@
+//! `sluice wire`: two interfaces as a wire, until it is stopped.
+
+use crate::args::Wire as Arguments;
+use crate::assignment::choose;
+use crate::check::{self, print_remarks};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::live::{report, visible};
+use sd_notify::NotifyState;
+use sluice_kernel::{Engine, UpRequest, wire};
+use sluice_policy::{Context, Rate};
+use sluice_wire::{Ended, Wire};
+
+pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    let [first, second] = &args.interfaces[..] else { unreachable!("clap takes two") };
+    if first == second {
+        return Err(Failure::input(&format!("{first} is named twice"), "name the interfaces on both sides"));
+    }
+    let rates = rates(args.rate.as_deref())?;
+    let interrupt = Interrupt::new()?;
+    let names = [first.as_str(), second.as_str()];
+    let _claim = wire::Claim::take(names)?;
+    match &args.policy {
+        Some(policy) => {
+            let requests = [request(policy, first, second, rates[0])?, request(policy, second, first, rates[1])?];
+            match wire::make(&requests)? {
+                Some(all) => {
+                    for done in all {
+                        print_remarks(&visible(&done.remarks, args.verbose), color);
+                        report(&done, "is up", args.verbose);
+                    }
+                }
+                None => {
+                    outln!("{first} and {second} are a wire already: their policies stay; `sluice apply` changes them")
+                }
+            }
+        }
+        None => wire::require(names)?,
+    }
+    let ended = move_packets(names, &interrupt);
+    match ended {
+        Ok(Ended::Asked) => {
+            wire::unmake(names)?;
+            outln!("{first} and {second} are as they were");
+            Ok(())
+        }
+        Ok(Ended::Unmade) => {
+            wire::unmake(names)?;
+            outln!("the wire was taken down by another command");
+            Ok(())
+        }
+        Err(failure) => {
+            // Packets pass by, and no part is left.
+            wire::unmake(names)?;
+            Err(failure)
+        }
+    }
+}
+
+fn move_packets(names: [&str; 2], interrupt: &Interrupt) -> Result<Ended, Failure> {
+    let mut wire = Wire::open(names)?;
+    for (name, zero_copy) in names.iter().zip(wire.zero_copy()?) {
+        let how = if zero_copy {
+            "its driver writes packets into our memory"
+        } else {
+            "packets are copied once, by the kernel"
+        };
+        outln!("{name}: {how}");
+    }
+    outln!("packets pass; stop with Ctrl-C");
+    tell_systemd(&[NotifyState::Ready]);
+    Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]))?)
+}
+
+/// Tells the service manager, if it has asked (NOTIFY_SOCKET). One that does not listen does no harm.
+fn tell_systemd(state: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(state);
+}
+
+/// The rates of what arrives at the first and at the second interface.
+fn rates(text: Option<&str>) -> Result<[Option<Rate>; 2], Failure> {
+    let Some(text) = text else { return Ok([None, None]) };
+    let rate = |text: &str| check::rate("--rate", text).map(Some);
+    match text.split_once('/') {
+        Some((first, second)) => Ok([rate(first)?, rate(second)?]),
+        None => Ok([rate(text)?; 2]),
+    }
+}
+
+fn request(policy: &str, interface: &str, partner: &str, rate: Option<Rate>) -> Result<UpRequest, Failure> {
+    let context = Context { engine: Engine::Xsk, ingress_rate: rate, ..Context::default() };
+    let mut assignments = choose(policy, Some(interface), &context)?;
+    let assignment = assignments.pop().expect("one for the interface");
+    let link = &assignment.policy.link;
+    let Some(rate) = rate.or(link.ingress_rate).or(link.rate) else {
+        return Err(Failure::input(
+            &format!("what arrives at {interface} has no rate, so no queue forms here"),
+            "give --rate, a little below what the slowest link behind the wire takes",
+        ));
+    };
+    Ok(UpRequest {
+        interface: assignment.interface,
+        policy: assignment.policy,
+        source: assignment.source,
+        rate: None,
+        ingress_rate: Some(rate),
+        engine: Some(Engine::Xsk),
+        hook: None,
+        partner: Some(partner.to_owned()),
+        force: false,
+        restored: false,
+        message: None,
+    })
+}

@@ -1,0 +1,171 @@
+//! Engine `xsk`: two interfaces as a wire. What arrives at one is queued by a process, `sluice wire`, and leaves by the other; there is no qdisc of
+//! ours. While no process runs, packets pass as they come.
+
+use crate::bpf::mapped::Mapped;
+use crate::bpf::object::Loader;
+use crate::engine::qdisc::BpfQdisc;
+use crate::engine::verify::Scheduler;
+use crate::engine::{Counters, Driver, Placed};
+use crate::maps::tables;
+use crate::record::Record;
+use crate::system::interface::Interface;
+use crate::system::{channels, clock, iproute};
+use sluice_abi as abi;
+use sluice_error::{Error, Result};
+use sluice_policy::{ClassFrom, Mode, Rate, Resolved, ResolvedRule};
+use sluice_tables::Compiled;
+use sluice_xsk::FrameBytes;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of an Ethernet header with two VLAN tags.
+const HEADER_BYTES: u32 = 14 + 2 * 4;
+
+pub(crate) struct Xsk;
+
+impl Driver for Xsk {
+    /// Makes the scheduler of arrivals the interface's, before a process takes it up.
+    fn install_arrivals(&self, at: &Placed<'_>, _: Rate) -> Result<()> {
+        let state = tables::open(at.pins, "state")?;
+        let mut instance: Box<abi::sl_instance> = abi::boxed_zeroed();
+        instance.sched.ifindex = at.record.ifindex;
+        instance.sched.direction = abi::SL_INGRESS;
+        tables::write(&state, 0, &*instance)?;
+        let live = tables::open(at.pins, "live")?;
+        let mut word: Box<abi::sl_live> = tables::read(&live, 0)?;
+        word.arrivals = 1;
+        tables::write(&live, 0, &*word)
+    }
+
+    fn verify(&self, at: &Placed<'_>, live: (u32, &Compiled), seen: &[Scheduler]) -> Result<()> {
+        await_turn(at.pins)?;
+        BpfQdisc.verify(at, live, seen)
+    }
+
+    fn schedulers(&self, pins: &Path) -> Result<Vec<Scheduler>> {
+        BpfQdisc.schedulers(pins)
+    }
+
+    fn counters(&self, pins: &Path) -> Result<Counters> {
+        BpfQdisc.counters(pins)
+    }
+
+    fn shows_its_queues(&self) -> bool {
+        true
+    }
+
+    fn keeps_packets(&self) -> bool {
+        true
+    }
+}
+
+/// Has the classifier's object hand packets to a process.
+pub(super) fn prepare(loader: &mut Loader) -> Result<()> {
+    loader.constant("sl_is_wire", 1)?;
+    loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
+    loader.make("sockets", abi::SL_WIRE_QUEUES)?;
+    loader.make("workers", abi::SL_WIRE_QUEUES)?;
+    loader.make("sched_conf", abi::SL_BUFFERS * abi::SL_DIRECTIONS)
+}
+
+/// Whether a process moves packets of this interface now.
+pub(crate) fn is_running(pins: &Path) -> Result<bool> {
+    Ok(last_seen_ns(pins)?
+        .is_some_and(|seen| clock::monotonic().as_nanos() as u64 <= seen + u64::from(abi::SL_WIRE_PATIENCE_NS)))
+}
+
+/// When the process was last seen. None: it never was.
+fn last_seen_ns(pins: &Path) -> Result<Option<u64>> {
+    let workers: Mapped<abi::sl_wire_worker> = Mapped::of_this_version(&tables::open(pins, "workers")?)?;
+    // SAFETY: the pointers are into the mapping, which lives as long as `workers`.
+    let seen = workers.values().map(|worker| unsafe { (*worker).seen_ns }).max();
+    Ok(seen.filter(|seen| *seen > 0))
+}
+
+/// Waits until a process that runs has begun another round, in which it takes up what has become live before.
+fn await_turn(pins: &Path) -> Result<()> {
+    let from_ns = clock::monotonic().as_nanos() as u64;
+    while is_running(pins)? && last_seen_ns(pins)?.is_some_and(|seen| seen <= from_ns) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Checks that an interface can be one side of a wire, and its policy one that a wire can keep.
+///
+/// # Errors
+///
+/// The kernel, the interface or the policy lacks what the engine needs.
+pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
+    let name = &interface.name;
+    if !sluice_xsk::is_supported() {
+        return Err(Error::unsupported(
+            "this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS), which engine xsk needs",
+        )
+        .help("use a router's engines: sluice up"));
+    }
+    if !interface.ethernet || name == "lo" {
+        return Err(Error::input(format!("{name} has no Ethernet header, and a wire carries Ethernet frames"))
+            .help("name two Ethernet interfaces"));
+    }
+    let queues = channels::receive_queues(interface)?;
+    if queues != 1 {
+        return Err(Error::input(format!(
+            "{name} has {queues} receive queues, and a wire has one worker, of one queue"
+        ))
+        .help(format!("ethtool -L {name} combined 1 (or rx 1)")));
+    }
+    let most = interface.mtu_bytes + HEADER_BYTES;
+    if most > FrameBytes::Small.packet_bytes() {
+        let what = format!(
+            "frames of {name} have up to {most} bytes, and a frame of AF_XDP holds {}",
+            FrameBytes::Small.packet_bytes()
+        );
+        let mtu = FrameBytes::Small.packet_bytes() - HEADER_BYTES;
+        return Err(Error::input(what).help(format!("ip link set {name} mtu {mtu}, on the hosts beside it as well")));
+    }
+    check_policy(name, policy)
+}
+
+fn check_policy(name: &str, policy: &Resolved) -> Result<()> {
+    let cannot = [
+        (policy.mode == Mode::ClassifyOnly, "\"mode\": \"classify_only\"", "a wire queues"),
+        (
+            policy.mode == Mode::ScheduleOnly { by: ClassFrom::Mark },
+            "\"class_from\": \"mark\"",
+            "packets have no marks where a wire takes them",
+        ),
+        (policy.network.is_some(), "\"subscribers\" or \"parent\"", "a wire has flat classes"),
+        (!policy.forwards.is_empty(), "\"forwards\"", "a wire has no addresses of its own"),
+        (!policy.arrivals_of.is_empty(), "\"arrivals_of\"", "a wire is of two interfaces"),
+    ];
+    if let Some((_, key, why)) = cannot.iter().find(|(holds, _, _)| *holds) {
+        return Err(Error::input(format!("{name}: the policy has {key}, and {why}")).help("remove it from the policy"));
+    }
+    let by_card = |one: &&ResolvedRule| one.rule.vlan.is_some() || one.rule.pcp.is_some() || one.rule.mark.is_some();
+    if let Some(ResolvedRule { rule, .. }) = policy.rules.iter().find(by_card) {
+        let what = format!(
+            "{name}: the rule of priority {} asks for a VLAN, its priority or a mark, which XDP does not see",
+            rule.priority
+        );
+        return Err(Error::input(what).help("remove vlan_id, pcp and mark from the rule"));
+    }
+    Ok(())
+}
+
+/// Has an interface take packets for every address. Whether it did not before.
+pub(crate) fn make_promiscuous(name: &str) -> Result<bool> {
+    let is = iproute::ip(&format!("-d link show dev {name}"))?.contains("promiscuity 0");
+    if is {
+        iproute::ip(&format!("link set dev {name} promisc on"))?;
+    }
+    Ok(is)
+}
+
+/// Ends what `make_promiscuous` began, if it did.
+pub(crate) fn end_promiscuous(record: &Record) -> Result<()> {
+    if record.partner.as_ref().is_some_and(|partner| partner.made_promiscuous) {
+        iproute::ip(&format!("link set dev {} promisc off", record.interface))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Sockets that receive and send, and share their frames: what arrives at one leaves by another without being copied.
+
+use crate::ring::{Ring, Which};
+use crate::socket::{bind, is_zero_copy, open, register};
+use crate::umem::Umem;
+use crate::{Copying, FrameBytes, Refusal, Step};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A frame with a packet, which is the caller's until it gives it to a port or back to the pool. One that is dropped is lost to the pool.
+#[derive(Debug)]
+#[must_use = "it is lost to the pool otherwise"]
+pub struct Frame {
+    address: u64,
+    length_bytes: u32,
+}
+
+impl Frame {
+    /// Bytes of the packet.
+    pub fn length_bytes(&self) -> u32 {
+        self.length_bytes
+    }
+}
+
+/// The memory of ports, and its frames that no ring has.
+#[derive(Debug)]
+pub struct Pool {
+    umem: Arc<Umem>,
+    free: Vec<u64>,
+}
+
+impl Pool {
+    /// Memory for so many frames.
+    ///
+    /// # Errors
+    ///
+    /// There is not so much memory.
+    pub fn new(frame: FrameBytes, frames: u32) -> Result<Pool, Refusal> {
+        let umem = Umem::new(frame, frames)?;
+        let free = (0..u64::from(frames)).rev().map(|n| n * u64::from(frame.get())).collect();
+        Ok(Pool { umem: Arc::new(umem), free })
+    }
+
+    /// Frames that neither a ring nor the caller has.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A frame that is not sent.
+    pub fn give_back(&mut self, frame: Frame) {
+        self.put(frame.address);
+    }
+
+    fn put(&mut self, address: u64) {
+        self.free.push(address - address % u64::from(self.umem.frame().get()));
+    }
+
+    /// The packet of a frame, and what stands in the frame in front of it.
+    pub fn bytes(&mut self, frame: &Frame) -> (&[u8], &mut [u8]) {
+        let (front, packet) = self.parts(frame);
+        // SAFETY: both lie in a frame and do not overlap. The frame is the caller's, so no ring has it, and the borrow of the pool lets the caller look at
+        // one frame at a time.
+        unsafe { (front.as_ref(), &mut *packet.as_ptr()) }
+    }
+
+    fn parts(&self, frame: &Frame) -> (NonNull<[u8]>, NonNull<[u8]>) {
+        self.umem.packet(frame.address, frame.length_bytes).expect("a frame is made of a descriptor that was checked")
+    }
+}
+
+/// A socket that is bound to a queue of an interface.
+#[derive(Debug)]
+pub struct Port {
+    fill: Ring<u64>,
+    receive: Ring<libc::xdp_desc>,
+    transmit: Ring<libc::xdp_desc>,
+    completion: Ring<u64>,
+    fd: OwnedFd,
+    umem: Arc<Umem>,
+    /// Packets whose frames have not come back.
+    under_way: u32,
+}
+
+impl Port {
+    /// Binds a socket to a queue of an interface, with rings of so many places, a power of two. `sharing`: a port of the same pool that is there
+    /// already.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no AF_XDP, another socket has the queue, the interface cannot be bound as asked, the memory may not be locked.
+    pub fn bind(
+        pool: &Pool,
+        at: (u32, u32),
+        places: u32,
+        copying: Copying,
+        sharing: Option<&Port>,
+    ) -> Result<Port, Refusal> {
+        let other_memory = sharing.is_some_and(|first| !Arc::ptr_eq(&first.umem, &pool.umem));
+        if !places.is_power_of_two() || other_memory {
+            return Err(Refusal { step: Step::Rings, error: io::Error::from_raw_os_error(libc::EINVAL) });
+        }
+        let fd = open()?;
+        if sharing.is_none() {
+            register(fd.as_fd(), &pool.umem)?;
+        }
+        let socket = fd.as_fd();
+        let (fill, completion) =
+            (Ring::new(socket, Which::Fill, places)?, Ring::new(socket, Which::Completion, places)?);
+        let (receive, transmit) =
+            (Ring::new(socket, Which::Receive, places)?, Ring::new(socket, Which::Transmit, places)?);
+        bind(socket, at, copying, sharing.map(|first| first.fd.as_fd()))?;
+        Ok(Port { fill, receive, transmit, completion, fd, umem: Arc::clone(&pool.umem), under_way: 0 })
+    }
+
+    /// Lends the kernel free frames to receive into.
+    pub fn refill(&mut self, pool: &mut Pool) {
+        let count = self.fill.free().min(pool.free.len() as u32);
+        for nth in 0..count {
+            self.fill.write(nth, pool.free.pop().expect("they were counted"));
+        }
+        self.fill.submit(count);
+        if self.fill.needs_wakeup() {
+            // SAFETY: nothing is received; the call has the driver look at the ring.
+            unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
+        }
+    }
+
+    /// Up to so many of the packets that have arrived, in their order.
+    pub fn receive(&mut self, most: u32, pool: &mut Pool, mut take: impl FnMut(Frame, &mut Pool)) -> u32 {
+        let count = self.receive.waiting().min(most);
+        for nth in 0..count {
+            let descriptor = self.receive.peek(nth);
+            match self.umem.packet(descriptor.addr, descriptor.len) {
+                Some(_) => take(Frame { address: descriptor.addr, length_bytes: descriptor.len }, pool),
+                // No kernel sends one.
+                None => pool.put(descriptor.addr),
+            }
+        }
+        self.receive.release(count);
+        count
+    }
+
+    /// Packets that can be given now.
+    pub fn room(&self) -> u32 {
+        // Each needs a place among those that were sent, too.
+        self.transmit.free().min(self.transmit.size().saturating_sub(self.under_way))
+    }
+
+    /// Gives a packet to be sent, behind so many others that were not submitted yet. The caller has asked `room`.
+    pub fn write(&mut self, nth: u32, frame: Frame) {
+        self.transmit.write(nth, libc::xdp_desc { addr: frame.address, len: frame.length_bytes, options: 0 });
+    }
+
+    /// Has so many packets sent that were written.
+    pub fn submit(&mut self, count: u32) {
+        self.transmit.submit(count);
+        self.under_way += count;
+    }
+
+    /// Takes back so many packets that were written and not submitted. Returns how many.
+    pub fn withdraw(&mut self, count: u32, pool: &mut Pool) -> u32 {
+        (0..count).for_each(|nth| pool.put(self.transmit.peek(nth).addr));
+        count
+    }
+
+    /// Tells the kernel to send what waits, if it does not look by itself. Returns whether something may still wait there.
+    pub fn kick(&mut self) -> bool {
+        if self.under_way == 0 || !self.transmit.needs_wakeup() {
+            return false;
+        }
+        // SAFETY: nothing is sent from this process's memory; the call has the kernel look at the ring.
+        let answer =
+            unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+        answer < 0
+    }
+
+    /// Takes back the frames of packets that were sent. Returns how many.
+    pub fn reclaim(&mut self, pool: &mut Pool) -> u32 {
+        let count = self.completion.waiting();
+        for nth in 0..count {
+            pool.put(self.completion.peek(nth));
+        }
+        self.completion.release(count);
+        self.under_way -= count.min(self.under_way);
+        count
+    }
+
+    /// Packets that were given, and whose frames have not come back.
+    pub fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    /// Packets that have arrived and wait to be received.
+    pub fn waiting(&self) -> u32 {
+        self.receive.waiting()
+    }
+
+    /// Whether the driver writes packets into the memory itself.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn is_zero_copy(&self) -> Result<bool, Refusal> {
+        is_zero_copy(self.fd.as_fd())
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

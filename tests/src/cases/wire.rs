@@ -1,0 +1,232 @@
+//! Engine xsk: two interfaces as a wire, whose packets a process queues.
+
+use crate::cases::assert_near;
+use crate::command::{Process, await_that};
+use crate::lab::Lab;
+use crate::needs::{Need, is_icount};
+use crate::net::{End, Ns, wire};
+use crate::policy::{port, three, with};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(20);
+const NEAR: &str = "10.90.0.1";
+const FAR: &str = "10.90.0.2";
+
+pub fn suite() -> Suite {
+    Suite::new("wire")
+        .any("both_ways_are_shaped", &[Need::Xsk], both_ways_are_shaped)
+        .any("policies_change_and_go_back", &[Need::Xsk], policies_change)
+        .any("packets_pass_when_the_process_dies", &[Need::Xsk], process_dies)
+        .any("packets_pass_while_the_process_hangs", &[Need::Xsk], process_hangs)
+        .any("what_keeps_a_network_up_is_not_queued", &[Need::Xsk], neighbours_are_found)
+        .any("bad_input", &[Need::Xsk], bad_input)
+}
+
+/// Two hosts, and a machine between them whose interfaces m0 and m1 are to be a wire.
+struct Middle {
+    near: Ns,
+    machine: Ns,
+    far: Ns,
+}
+
+fn middle(lab: &Lab) -> Middle {
+    let net = Middle { near: lab.ns("near"), machine: lab.ns("machine"), far: lab.ns("far") };
+    let side = |dev, mac| End { ns: &net.machine, dev, address: "10.91.0.1", mac };
+    let near = End { ns: &net.near, dev: "n0", address: NEAR, mac: "02:00:00:00:90:01" };
+    let far = End { ns: &net.far, dev: "f0", address: FAR, mac: "02:00:00:00:90:02" };
+    let options = "numrxqueues 1 numtxqueues 1";
+    wire(&near, &side("m0", "02:00:00:00:91:01"), options);
+    wire(&far, &side("m1", "02:00:00:00:91:02"), options);
+    for dev in ["m0", "m1"] {
+        net.machine.ip(&format!("addr flush dev {dev}"));
+    }
+    for (host, dev, other) in [(&net.near, "n0", &far), (&net.far, "f0", &near)] {
+        host.ip(&format!("neigh replace {} dev {dev} lladdr {} nud permanent", other.address, other.mac));
+        // Frames of a veth lack the checksum that its host would have a card compute.
+        host.tool("ethtool", &format!("-K {dev} tx off tso off gso off")).ok();
+    }
+    net
+}
+
+impl Middle {
+    fn begin(&self, lab: &Lab, policy: &Value, rates: &str) -> Process {
+        let file = lab.policy(policy);
+        let process = lab.start(&self.machine, &["wire", "m0", "m1", "--policy", &file, "--rate", rates]);
+        process.await_stdout_lines("packets pass", 1);
+        process
+    }
+
+    fn send(&self, forth: bool, flows: &[Flow], time: Duration) -> Vec<Outcome> {
+        self.start(forth, flows).stop_after(time)
+    }
+
+    fn start(&self, forth: bool, flows: &[Flow]) -> traffic::Streams {
+        if forth {
+            traffic::start(&self.near, &self.far, FAR, flows)
+        } else {
+            traffic::start(&self.far, &self.near, NEAR, flows)
+        }
+    }
+}
+
+#[track_caller]
+fn end(process: Process) {
+    process.signal(Signal::SIGTERM);
+    process.finish().ok();
+}
+
+/// Each way has its rate and its order of classes; the counters are those of what was sent; a stopped wire leaves nothing.
+fn both_ways_are_shaped(lab: &Lab) {
+    let net = middle(lab);
+    let before = [net.machine.state("m0"), net.machine.state("m1")];
+    let process = net.begin(lab, &three(), "10mbit/4mbit");
+    for (forth, dev, mbit) in [(true, "m0", 10), (false, "m1", 4)] {
+        let flows = [Flow::new(port(0), &[214], 1_000_000), Flow::new(port(2), &[1514], 15_000_000)];
+        let outcomes = net.send(forth, &flows, Duration::from_millis(1500));
+        let ingress = || lab.status(&net.machine, dev).direction("ingress").clone();
+        await_that("the queue is empty", LONG, || ingress().class(2).backlog.pkts == 0);
+        let ingress = ingress();
+        assert!(ingress.queued);
+        assert!(outcomes[1].lost() > 0 && outcomes.iter().all(Outcome::in_order), "{dev}");
+        assert!(outcomes[0].delay_ms(0.5) < outcomes[1].delay_ms(0.5), "{dev}");
+        // On a machine that gives the process no time, packets pass it by.
+        if is_icount() {
+            assert_eq!(outcomes[0].lost(), 0, "{dev}");
+            assert_eq!(ingress.class(0).sent.pkts, outcomes[0].sent, "{dev}: of the urgent class all are sent");
+            assert_eq!(ingress.class(2).sent.pkts + ingress.class(2).dropped.pkts, outcomes[1].sent, "{dev}");
+            let settle = Duration::from_millis(300);
+            let sum = outcomes[0].bps(settle, 0) + outcomes[1].bps(settle, 0);
+            assert_near(&format!("what arrives at {dev}"), sum, f64::from(mbit) * 1e6, 0.01);
+        }
+    }
+    let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
+    assert!(shown.contains("engine xsk"), "{shown}");
+    let asked = ["explain", "m0", "udp", "10.90.0.1:5000", "to", &format!("10.90.0.2:{}", port(0)), "--arriving"];
+    lab.sluice(&net.machine, &asked).ok().says("class 0");
+    end(process);
+    assert_eq!([net.machine.state("m0"), net.machine.state("m1")], before);
+}
+
+/// `apply` and `rollback` change the policy of a side while packets flow, and lose none.
+fn policies_change(lab: &Lab) {
+    let net = middle(lab);
+    let process = net.begin(lab, &three(), "20mbit");
+    let streams = net.start(true, &[Flow::new(port(0), &[214], 1_000_000), Flow::new(port(1), &[614], 2_000_000)]);
+    let other = lab.policy(&with(three(), "scheduler", json!("weighted_fair_queuing")));
+    let generation = || lab.status(&net.machine, "m0").policy.generation;
+    for (arguments, expected) in
+        [(["apply", "m0", &other], 2), (["rollback", "m0", "1"], 3), (["apply", "m0", &other], 4)]
+    {
+        std::thread::sleep(Duration::from_millis(100));
+        lab.sluice(&net.machine, &arguments).ok();
+        assert_eq!(generation(), expected);
+    }
+    lab.sluice(&net.machine, &["apply", "m0", &other, "--ingress-rate", "5mbit"]).ok();
+    for outcome in streams.stop_after(Duration::from_millis(200)) {
+        assert!(outcome.lost() == 0 || !is_icount(), "{} lost", outcome.lost());
+        assert!(outcome.in_order() && outcome.received() > 0);
+    }
+    let status = lab.status(&net.machine, "m0");
+    assert_eq!(status.policy.scheduler, "weighted_fair_queuing");
+    let fast = net.send(true, &[Flow::new(port(1), &[1514], 20_000_000)], Duration::from_millis(1000)).remove(0);
+    let most = if is_icount() { 5.05e6 } else { 10e6 };
+    assert!(fast.bps(Duration::from_millis(300), 0) < most, "{}", fast.bps(Duration::from_millis(300), 0));
+    // Another command ends the process.
+    lab.down(&net.machine, "m0");
+    let output = process.finish().ok();
+    assert!(output.stdout.contains("taken down by another command"), "{output}");
+    lab.sluice(&net.machine, &["status", "m1"]).exits(2);
+}
+
+/// A process that is killed takes only what it held with it: packets go on directly, in their order, and a new process shapes them again.
+fn process_dies(lab: &Lab) {
+    let net = middle(lab);
+    let mut process = net.begin(lab, &three(), "20mbit");
+    let streams = net.start(true, &[Flow::new(port(0), &[214], 2_000_000)]);
+    std::thread::sleep(Duration::from_millis(300));
+    let (sent_before, _) = streams.so_far();
+    process.kill();
+    std::thread::sleep(Duration::from_millis(500));
+    let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
+    assert!(shown.contains("no `sluice wire` runs"), "{shown}");
+    let outcome = streams.stop_after(Duration::from_millis(100)).remove(0);
+    assert!(outcome.in_order(), "packets pass in order");
+    let gap_ns = outcome.arrivals.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().expect("packets");
+    assert!(outcome.sent > sent_before + 100, "{} packets, {sent_before} before", outcome.sent);
+    // At 2 Mbit/s, so many packets of 214 bytes come in the time until the hook takes the process for dead.
+    let most = 2_000_000 * 150 / 1000 / (214 * 8);
+    if is_icount() {
+        assert!(outcome.lost() <= most, "{} lost", outcome.lost());
+        assert!(gap_ns < 100_000_000, "nothing for {} ms", gap_ns / 1_000_000);
+    }
+    // Unshaped now.
+    let fast = net.send(true, &[Flow::new(port(0), &[1514], 40_000_000)], Duration::from_millis(500)).remove(0);
+    assert!(fast.bps(Duration::from_millis(100), 0) > 30e6, "{}", fast.bps(Duration::from_millis(100), 0));
+    let process = lab.start(&net.machine, &["wire", "m0", "m1"]);
+    process.await_stdout_lines("packets pass", 1);
+    let again = net.send(true, &[Flow::new(port(0), &[1514], 40_000_000)], Duration::from_millis(1000)).remove(0);
+    let most = if is_icount() { 20.2e6 } else { 30e6 };
+    assert!(again.bps(Duration::from_millis(300), 0) < most, "{}", again.bps(Duration::from_millis(300), 0));
+    end(process);
+}
+
+/// A process that is stopped and goes on has dropped what it held: nothing comes behind what has passed it by.
+fn process_hangs(lab: &Lab) {
+    let net = middle(lab);
+    let process = net.begin(lab, &three(), "4mbit");
+    // It has always a queue.
+    let streams = net.start(true, &[Flow::new(port(2), &[514], 6_000_000)]);
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(300));
+        process.signal(Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(300));
+        process.signal(Signal::SIGCONT);
+    }
+    let outcome = streams.stop_after(Duration::from_millis(300)).remove(0);
+    assert!(outcome.in_order(), "nothing is late");
+    let gap_ns = outcome.arrivals.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().expect("packets");
+    if is_icount() {
+        assert!(gap_ns < 100_000_000, "nothing for {} ms", gap_ns / 1_000_000);
+    }
+    end(process);
+}
+
+/// ARP passes a full wire at once.
+fn neighbours_are_found(lab: &Lab) {
+    let net = middle(lab);
+    let process = net.begin(lab, &three(), "1mbit");
+    let streams = net.start(true, &[Flow::new(port(2), &[1514], 5_000_000)]);
+    std::thread::sleep(Duration::from_millis(500));
+    net.near.ip(&format!("neigh del {FAR} dev n0"));
+    let known = || net.near.ip("neigh show dev n0").contains("lladdr 02:00:00:00:90:02");
+    await_that("ARP is answered", Duration::from_secs(3), known);
+    streams.finish_lossy();
+    end(process);
+}
+
+fn bad_input(lab: &Lab) {
+    let net = middle(lab);
+    let state = [net.machine.state("m0"), net.machine.state("m1")];
+    let file = lab.policy(&three());
+    let ask = |arguments: &[&str]| lab.sluice(&net.machine, &[&["wire"], arguments].concat());
+    ask(&["m0", "m0", "--policy", &file, "--rate", "1mbit"]).exits(2).says("named twice");
+    ask(&["m0", "m9", "--policy", &file, "--rate", "1mbit"]).exits(2).says("m9");
+    ask(&["m0", "m1", "--policy", &file]).exits(2).says("no rate").says("--rate");
+    ask(&["m0", "m1", "--policy", &file, "--rate", "fast"]).exits(2).says("fast");
+    ask(&["m0", "m1"]).exits(2).says("not part of a wire").says("--policy");
+    ask(&["m0", "lo", "--policy", &file, "--rate", "1mbit"]).exits(2).says("lo has no Ethernet header");
+    let marked = with(three(), "rules", json!([{ "priority": 1, "mark": 5, "class_id": 0 }]));
+    ask(&["m0", "m1", "--policy", &lab.policy(&marked), "--rate", "1mbit"]).exits(2).says("which XDP does not see");
+    net.machine.ip("link set m1 mtu 3000");
+    ask(&["m0", "m1", "--policy", &file, "--rate", "1mbit"]).exits(2).says("1792").says("mtu 1770");
+    net.machine.ip("link set m1 mtu 1500");
+    assert_eq!([net.machine.state("m0"), net.machine.state("m1")], state, "nothing has changed");
+    let process = net.begin(lab, &three(), "5mbit");
+    ask(&["m0", "m1", "--policy", &file, "--rate", "1mbit"]).exits(2).says("another `sluice wire m0 m1` runs");
+    end(process);
+    assert_eq!([net.machine.state("m0"), net.machine.state("m1")], state);
+}
