@@ -4,6 +4,7 @@
  * sched.h. All zeroes is an empty tree: the link has no limit, and every other node is a child of the link that is not configured yet.
  */
 #pragma once
+#include "disciplines.h"
 #include "sched.h"
 #include "wheel.h"
 
@@ -11,29 +12,31 @@
  * Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. A leaf may be divided into parts, which are leaves below it,
  * one for each of its classes; then it holds no packets itself.
  */
-#define SL_NODES           65536
-#define SL_FIRST_INNER     32768
-#define SL_INNERS          4096
-#define SL_NO_NODE         65535
+#define SL_NODES            65536
+#define SL_FIRST_INNER      32768
+#define SL_INNERS           4096
+#define SL_NO_NODE          65535
 /* From a leaf to the link, both counted. */
-#define SL_TREE_LEVELS     8
-#define SL_TREE_SLOTS      65536
-#define SL_TREE_PKTS       65535 /* that it may hold */
-#define SL_TREE_FLOWS      65536 /* flow queues; all but the last are used */
-#define SL_TREE_HOSTS      65536 /* in the tables of sources and of destinations */
-#define SL_LEAF_QUEUES     1024 /* ways in which leaves queue by flow */
-#define SL_LEAF_DIVIDED    SL_LEAF_QUEUES /* in the place of one: the leaf has parts */
-#define SL_LEAF_SIZES      16u /* lists of leaves by their packets; the first is not used */
-#define SL_TREE_PRIORITIES 64
-#define SL_PART_PRIORITIES 16 /* of the parts of a leaf */
-#define SL_PART_CLASSES    16 /* classes of a divided leaf's packets; the last is that of packets without one */
-#define SL_TREE_CLASSES    128 /* of sl_tree.class_leaf: a power of two above SL_CLASSES; the last is for unclassified packets */
+#define SL_TREE_LEVELS      8
+#define SL_TREE_SLOTS       65536
+#define SL_TREE_PKTS        65535 /* that it may hold */
+#define SL_TREE_FLOWS       65536 /* flow queues; all but the last are used */
+#define SL_TREE_HOSTS       65536 /* in the tables of sources and of destinations */
+#define SL_LEAF_QUEUES      1024 /* ways in which leaves queue by flow */
+#define SL_LEAF_DIVIDED     SL_LEAF_QUEUES /* in the place of one: the leaf has parts */
+#define SL_LEAF_SIZES       16u /* lists of leaves by their packets; the first is not used */
+#define SL_TREE_PRIORITIES  64
+#define SL_PART_PRIORITIES  16 /* of the parts of a leaf */
+#define SL_PART_CLASSES     16 /* classes of a divided leaf's packets; the last is that of packets without one */
+#define SL_TREE_CLASSES     128 /* of sl_tree.class_leaf: a power of two above SL_CLASSES; the last is for unclassified packets */
 /* The least burst of a node, ns: two buckets of a wheel. A node is looked at again one bucket after it has tokens, at the latest. */
-#define SL_NODE_BURST_NS   (2U << SL_WHEEL_TICK_BITS)
+#define SL_NODE_BURST_NS    (2U << SL_WHEEL_TICK_BITS)
 /* A turn of elastic round robin grows with the weight; more is taken as this. */
-#define SL_NODE_WEIGHT_MAX 65535
+#define SL_NODE_WEIGHT_MAX  65535
+/* The longest request under EEVDF, bytes; for a PIFO, the longest latency budget, us. More is taken as this. */
+#define SL_NODE_REQUEST_MAX (1U << 24)
 /* Fraction bits of sl_node_bucket.cost: 2^14 are 1 ns a byte. From 31 kbit/s to 100 Gbit/s a cost is exact to 0.04 %. */
-#define SL_NODE_COST_BITS  14
+#define SL_NODE_COST_BITS   14
 
 /* Lists of a parent's children that may send, and wheels of children that wait. */
 enum sl_turn {
@@ -47,7 +50,10 @@ enum sl_tree_discipline {
 	SL_TREE_ELASTIC, /* elastic round robin by weight */
 	SL_TREE_PRIORITY, /* strict priority, 0 first; children of one priority take turns of a packet */
 	SL_TREE_ROUND_ROBIN, /* round robin: each child in turn, with one packet */
+	/* From here on, children that may send stand in a heap: sched/tree_order.h. */
 	SL_TREE_FAIR, /* weighted fair queueing, by the weight too */
+	SL_TREE_EEVDF, /* earliest eligible virtual deadline first, by the weight and the request */
+	SL_TREE_PIFO, /* the child whose first packet has the smallest rank */
 	SL_TREE_DISCIPLINES
 };
 
@@ -88,17 +94,28 @@ struct sl_node {
 	u8 pad;
 };
 
-/* The state of a node under weighted fair queueing: its start as a child, and its time as a parent. */
+/*
+ * The state of a node beside siblings, or above children, that stand in heaps (sched/tree_order.h). Virtual time is bytes << 32 / weight.
+ */
 struct sl_fair_node {
-	u64 start; /* of its next packet: virtual time, which is bytes << 32 / weight */
-	u64 time; /* of its children: the start of the one that was served last */
-	/* SL_NO_NODE - its neighbours in the heap of its siblings (sched/heap.h); 0: none */
+	u64 key; /* its place in a heap: weighted fair queueing: the virtual start of its next packet; EEVDF: start or deadline; PIFO: its rank */
+	/* virtual time of its children: the start of the one that was served last; EEVDF: where all would stand in proportion; PIFO, but by start: how often one has got a place */
+	u64 time;
+	/* SL_NO_NODE - its neighbours in a heap of its siblings (sched/heap.h); 0: none */
 	u16 left, right, above;
 	u16 rank; /* nodes on its right spine, itself included */
+	u64 start; /* EEVDF and PIFO by start: where it stands in virtual time; PIFO by attained service: bytes sent since it was last empty */
+	u64 deadline; /* EEVDF: of its request, in virtual time */
+	s64 lag; /* EEVDF: virtual time that it was owed when it left; negative: that it owed */
+	u32 weights; /* EEVDF: the sum of those of its children that may send */
+	u32 rest; /* EEVDF: of its last division, below weights; PIFO by start: how often one has got a place */
+	u16 starts; /* EEVDF: SL_NO_NODE - the first of its children that were not eligible yet; 0: there is none */
+	u16 early; /* EEVDF: it stands in that heap */
+	u32 pad;
 };
 
 struct sl_inner {
-	/* SL_NO_NODE - the child whose turn it is, in each list; 0: the list is empty. By priority: sl_tree.priority; fair: the first of the heap */
+	/* SL_NO_NODE - the child whose turn it is, in each list; 0: the list is empty. By priority: sl_tree.priority; with a heap: its first */
 	u16 first[SL_TURNS];
 	u16 children; /* that may send */
 	u16 below; /* children that are configured */
@@ -106,7 +123,9 @@ struct sl_inner {
 	u64 priorities; /* those of children that may send, if it serves by priority */
 	u8 round;
 	u8 discipline; /* enum sl_tree_discipline */
-	u8 pad[6];
+	u8 rank; /* enum sl_rank, if it serves as a PIFO */
+	u8 pad;
+	u32 request; /* of the node itself beside its siblings, also of a leaf: as sl_node_conf has it */
 };
 
 struct sl_priorities {
@@ -195,7 +214,7 @@ struct sl_tree {
 	u16 larger[SL_LEAF_SIZES]; /* 1 + the first leaf of each list of sizes */
 	u16 class_leaf[SL_TREE_CLASSES]; /* 1 + the leaf of each class, in a class tree; the last is 0: addresses choose */
 	struct sl_wheel wheel[SL_TURNS];
-	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves */
+	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves; of other leaves, the request */
 	struct sl_priorities priority[SL_INNERS];
 	struct sl_fair_node fair_node[SL_NODES];
 	struct sl_node node[SL_NODES];
@@ -228,6 +247,9 @@ struct sl_node_conf {
 	u32 rate_cost, rate_burst_ns; /* the guarantee, and the lateness that it makes up; of the link: 0 */
 	u32 limit_pkts; /* of a leaf, up to 65535; 0: none */
 	u32 queue; /* of a leaf: how it queues by flow, below SL_LEAF_QUEUES; or SL_LEAF_DIVIDED */
+	/* bytes of a request if the parent serves by EEVDF, up to SL_NODE_REQUEST_MAX; the latency budget in us if it is a PIFO */
+	u32 request;
+	u32 rank; /* enum sl_rank, if the node serves as a PIFO */
 };
 
 /* The leaves of a divided leaf's packets, by their class: as sl_parts has them. */

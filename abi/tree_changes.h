@@ -20,7 +20,7 @@ enum sl_change_kind {
 struct sl_tree_change {
 	u32 kind; /* enum sl_change_kind */
 	u32 at; /* the number of the queue, of the node or of the class */
-	u64 what[5]; /* the struct that the kind names */
+	u64 what[6]; /* the struct that the kind names */
 };
 
 struct sl_tree_changes {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Children of a node in the order of their virtual starts: a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3), of any number of children. Virtual
- * times wrap round, and are compared by the sign of their difference.
+ * Children of a node in the order of their keys: a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3), of any number of children. Keys, such as
+ * virtual times, wrap round, and are compared by the sign of their difference.
  *
  * A node of the heap is before all below it. Its rank is the number of nodes on its right spine, and the rank of its right child is never greater
  * than that of its left child. So a right spine has no more than log2(nodes + 1) nodes. Two heaps become one along their right spines, and a node
  * leaves by making one heap of the two below it. Cost: O(log children), whatever node leaves.
  *
  *	heap_merge	two heaps become one
+ *	heap_add	a node joins a heap
  *	heap_remove	a node leaves a heap
  */
 #pragma once
@@ -37,7 +38,7 @@ SL_FN int heap_restore(struct sl_tree *t, struct sl_fair_node *c)
 	return c->rank != was;
 }
 
-/* The heaps of these two roots become one: its root. Either may be 0, which is an empty heap. Of two roots with equal starts, that of the first heap becomes the root. */
+/* The heaps of these two roots become one: its root. Either may be 0, which is an empty heap. Of two roots with equal keys, that of the first heap becomes the root. */
 SL_GLOBAL u32 heap_merge(struct sl_tree *t SL_NONNULL, u32 first, u32 second)
 {
 	u32 root = 0, above = 0, next, other, i;
@@ -46,7 +47,7 @@ SL_GLOBAL u32 heap_merge(struct sl_tree *t SL_NONNULL, u32 first, u32 second)
 	sl_for (i, 2 * SL_HEAP_RANK) {
 		if (!first || !second)
 			break;
-		if (virtual_before(heap_at(t, second)->start, heap_at(t, first)->start)) {
+		if (virtual_before(heap_at(t, second)->key, heap_at(t, first)->key)) {
 			next = second;
 			other = first;
 		} else {
@@ -77,6 +78,16 @@ SL_GLOBAL u32 heap_merge(struct sl_tree *t SL_NONNULL, u32 first, u32 second)
 		above = c->above;
 	}
 	return root;
+}
+
+/* The node of this link, which stands in no heap and has a key, joins the heap of a root: the root that the heap has then. */
+SL_FN u32 heap_add(struct sl_tree *t, u32 root, u32 link)
+{
+	struct sl_fair_node *c = sl_at(t->fair_node, SL_NO_NODE - link);
+
+	c->left = c->right = c->above = 0;
+	c->rank = 1;
+	return heap_merge(t, root, link);
 }
 
 /* The node of this link leaves the heap of a root, in which it stands: the root that the heap has then. */

@@ -12,7 +12,7 @@
  * Each node has a ceiling, a guarantee and a weight. A parent has two rings of children: those that may send, and of these the ones whose
  * guarantee has tokens. At each node from the link down to a leaf, the ring of guarantees goes first, a packet for each child in turn. What
  * guarantees leave is borrowed by the discipline of the parent, as in HTB: elastic round robin by weight, strict priority, round robin by packets,
- * or weighted fair queueing (tree_fair.h).
+ * or one that needs an order of the children (tree_order.h): weighted fair queueing, EEVDF, PIFO.
  *
  * A packet is charged to the ceiling of every node on its way, and to the guarantees by which it was chosen. A node whose ceiling has no
  * tokens leaves the rings, and so does an ancestor that has no other child in them. It waits in a timing wheel (wheel.h), a node whose guarantee
@@ -36,7 +36,7 @@
  * a round of each parent above, and two ticks of the wheel. A guarantee is kept if it fits (those of siblings add up to no more than their
  * parent's, and no ceiling on the way is lower) and if its burst, at its rate, is as much as two packets of each sibling on each level, and what
  * the parent sends in four ticks of the wheel.
- * Cost: O(levels) for a packet, whatever the number of nodes, but O(log children) at a node that serves by weighted fair queueing; and O(levels) for each end of waiting, of which one call handles SL_WAKES in
+ * Cost: O(levels) for a packet, whatever the number of nodes, but O(log children) at a node whose discipline needs an order; and O(levels) for each end of waiting, of which one call handles SL_WAKES in
  * each wheel.
  */
 #pragma once
@@ -96,7 +96,7 @@ SL_FN s32 leaf_refuse(struct sl_tree *t, struct sl_leaf *leaf, u32 reason)
  */
 SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet *p SL_NONNULL, u64 now_ns)
 {
-	u32 n = p->class, pkts, slot;
+	u32 n = p->class, pkts, slot, gives;
 	struct sl_leaf *leaf = leaf_at(t, n);
 	struct sl_tree_slot *q;
 
@@ -105,12 +105,18 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	if (t->lone)
 		tree_end_lone(t);
 	/* The limit of a leaf that is not configured is 0, and that of a divided one. */
-	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts && !leaf_is_divided(leaf))
-		flow_overflow(t, n);
+	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts && !leaf_is_divided(leaf)) {
+		if (flow_overflow(t, n))
+			order_refresh(t, n, now_ns);
+	}
 	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))
 		return leaf_refuse(t, leaf, SL_DROP_LIMIT_PKTS);
-	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots && !tree_make_room(t, now_ns))
-		return leaf_refuse(t, leaf, SL_DROP_NO_SLOT);
+	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots) {
+		gives = tree_make_room(t, now_ns);
+		if (!gives)
+			return leaf_refuse(t, leaf, SL_DROP_NO_SLOT);
+		order_refresh(t, gives - 1, now_ns);
+	}
 	slot = slot_take(t);
 	if (slot == SL_NO_SLOT)
 		return leaf_refuse(t, leaf, SL_DROP_NO_SLOT);
@@ -149,6 +155,8 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	leaf_count_drop(t, leaf, SL_DROP_RESET);
 	if (!leaf->pkts)
 		tree_fall(t, n);
+	else
+		order_refresh(t, n, now_ns);
 	slot_give(t, sl_at(t->slot, slot), slot);
 	return slot;
 }

@@ -268,18 +268,18 @@ SL_FN u32 flow_queue_of(struct sl_tree *t, const struct sl_leaf_queue *k, u32 le
 
 /*
  * Makes room for a packet when slots run out: one of the largest leaves drops packets of its longest flow; if each of its flows has one packet, the
- * one that it would send next. Whether a leaf has many.
+ * one that it would send next. 1 + that leaf; 0: no leaf has many.
  */
-SL_GLOBAL int tree_make_room(struct sl_tree *t SL_NONNULL, u64 now_ns)
+SL_GLOBAL u32 tree_make_room(struct sl_tree *t SL_NONNULL, u64 now_ns)
 {
 	u32 n = *sl_at(t->larger, sl_log2(t->leaf_sizes | 1)) - 1u, taken;
 
 	if (!t->leaf_sizes)
 		return 0;
 	if (flow_overflow(t, n))
-		return 1;
+		return n + 1;
 	taken = flow_leave(t, n, now_ns);
 	slot_drop(t, class_of(t, n), taken & ~SL_FLOW_MARK, SL_DROP_OVERFLOW);
 	leaf_shrunk(t, n, leaf_at(t, n));
-	return 1;
+	return n + 1;
 }

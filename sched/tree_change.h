@@ -111,7 +111,7 @@ SL_GLOBAL u32 tree_may_join(struct sl_tree *t SL_NONNULL, u32 n, u32 parent, u32
 
 /*
  * Node n becomes what *g says. Packets stay queued, those below it too; what its buckets owe stays owed. An inner node changes its discipline
- * while no child of it may send. A leaf must be empty to be divided, to be made whole, or to move into or out of a divided leaf. An enum sl_tree_error; after an error nothing has changed.
+ * or its rank function while no child of it may send. A leaf must be empty to be divided, to be made whole, or to move into or out of a divided leaf. An enum sl_tree_error; after an error nothing has changed.
  */
 SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct sl_node_conf *g SL_NONNULL, u64 now_ns)
 {
@@ -121,13 +121,16 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	u32 is_link = n == SL_FIRST_INNER, divided = n < SL_FIRST_INNER && g->queue == SL_LEAF_DIVIDED;
 	u32 why = is_link ? SL_TREE_DONE : tree_may_join(t, n, g->parent, divided);
 	u32 discipline = g->discipline < SL_TREE_DISCIPLINES ? g->discipline : SL_TREE_ELASTIC;
+	u32 rank = discipline == SL_TREE_PIFO && g->rank < SL_RANKS ? g->rank : 0,
+	    weight = sl_min(sl_max(g->weight, 1), SL_NODE_WEIGHT_MAX);
 
 	if (why)
 		return why;
 	if (n >= SL_FIRST_INNER || divided) {
-		if (own->discipline != discipline && own->children)
+		if ((own->discipline != discipline || own->rank != rank) && own->children)
 			return SL_TREE_BUSY;
 		own->discipline = (u8)discipline;
+		own->rank = (u8)rank;
 	}
 	if (is_link) {
 		node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, g->ceil_burst_ns, now_ns);
@@ -137,13 +140,16 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	if (k->weight)
 		parent_of(t, k)->below--;
 	if (!k->weight || node_parent(k) != g->parent) {
-		fair_begin(t, n, g->parent);
+		order_begin(t, n, g->parent);
 		k->left_bytes = 0;
 		k->surplus_bytes = 0;
 	}
 	k->parent = (u16)(g->parent ^ SL_FIRST_INNER);
 	parent_of(t, k)->below++;
-	k->weight = (u16)sl_min(sl_max(g->weight, 1), SL_NODE_WEIGHT_MAX);
+	if (k->weight != weight)
+		eevdf_reweigh(fair_node_at(t, n), k->weight, weight);
+	k->weight = (u16)weight;
+	own->request = sl_min(g->request, SL_NODE_REQUEST_MAX);
 	k->priority = (u8)(g->priority & ((g->parent < SL_FIRST_INNER ? SL_PART_PRIORITIES : SL_TREE_PRIORITIES) - 1));
 	node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, sl_max(g->ceil_burst_ns, SL_NODE_BURST_NS), now_ns);
 	node_bucket_configure(&k->bucket[SL_TURN_ASSURED], g->rate_cost, sl_max(g->rate_burst_ns, SL_NODE_BURST_NS), now_ns);

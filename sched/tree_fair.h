@@ -23,10 +23,10 @@ SL_FN struct sl_fair_node *fair_node_at(struct sl_tree *t, u32 n)
 	return sl_at(t->fair_node, n);
 }
 
-/* Node n is new among the children of a parent. */
-SL_FN void fair_begin(struct sl_tree *t, u32 n, u32 parent)
+/* Where a node of this weight begins that stopped at a start: there, unless that is behind the virtual time of its parent or too far ahead. */
+SL_FN u64 fair_resume(u64 start, u64 time, u32 weight)
 {
-	fair_node_at(t, n)->start = fair_node_at(t, parent)->time;
+	return start - time > (SL_FAIR_MOST_BYTES << 32) / sl_max(weight, 1) ? time : start;
 }
 
 /* Node n may send, beside others. */
@@ -35,13 +35,9 @@ SL_GLOBAL int fair_join(struct sl_tree *t SL_NONNULL, u32 n)
 	struct sl_node *k = node_at(t, n);
 	struct sl_fair_node *c = fair_node_at(t, n);
 	struct sl_inner *p = parent_of(t, k);
-	u64 time = fair_node_at(t, node_parent(k))->time;
 
-	if (c->start - time > (SL_FAIR_MOST_BYTES << 32) / sl_max(k->weight, 1))
-		c->start = time;
-	c->left = c->right = c->above = 0;
-	c->rank = 1;
-	p->first[SL_TURN_SHARED] = (u16)heap_merge(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
+	c->key = fair_resume(c->key, fair_node_at(t, node_parent(k))->time, k->weight);
+	p->first[SL_TURN_SHARED] = (u16)heap_add(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
 	return 0;
 }
 
@@ -57,7 +53,7 @@ SL_GLOBAL int fair_leave(struct sl_tree *t SL_NONNULL, u32 n)
 /* Node n serves this child, which is the first of its heap. */
 SL_FN void fair_serve(struct sl_tree *t, u32 n, u32 child)
 {
-	fair_node_at(t, n)->time = fair_node_at(t, child)->start;
+	fair_node_at(t, n)->time = fair_node_at(t, child)->key;
 }
 
 /* Node n, which may send, has sent so many bytes in its turn. */
@@ -69,7 +65,7 @@ SL_GLOBAL int fair_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 bytes)
 
 	if (!alone)
 		fair_leave(t, n);
-	c->start += ((u64)bytes << 32) / sl_max(k->weight, 1);
+	c->key += ((u64)bytes << 32) / sl_max(k->weight, 1);
 	if (!alone)
 		fair_join(t, n);
 	return 0;

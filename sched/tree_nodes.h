@@ -9,7 +9,7 @@
  *	tree_charge	a node has sent a packet
  */
 #pragma once
-#include "tree_fair.h"
+#include "tree_order.h"
 
 /* Nodes whose waiting ends in one call, in each wheel. A packet makes no more nodes wait than its way has, so none pile up. */
 #define SL_WAKES 8
@@ -68,14 +68,8 @@ SL_FN u16 *ring_first(struct sl_tree *t, u32 turn, const struct sl_node *k, stru
 	return sl_at(p->first, turn);
 }
 
-/* Whether node *p keeps its children that may send in a heap, instead of a ring. */
-SL_FN int has_heap(const struct sl_inner *p, u32 turn)
-{
-	return turn == SL_TURN_SHARED && p->discipline == SL_TREE_FAIR;
-}
-
 /* Node n, which is *k, comes into a ring of its parent's, as the first or as the last; or into the heap. */
-SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int as_first)
+SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int as_first, u64 now_ns)
 {
 	struct sl_inner *p = parent_of(t, k);
 	u16 *first = ring_first(t, turn, k, p);
@@ -89,7 +83,7 @@ SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int a
 	}
 	k->state |= (u8)(SL_NODE_LISTED << turn);
 	if (has_heap(p, turn)) {
-		fair_join(t, n);
+		order_join(t, n, p, now_ns);
 		return;
 	}
 	if (!*first) {
@@ -121,7 +115,7 @@ SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 	if (turn == SL_TURN_SHARED)
 		p->children--;
 	if (has_heap(p, turn)) {
-		fair_leave(t, n);
+		order_leave(t, n, p);
 		return;
 	}
 	if (next == n) {
@@ -150,7 +144,7 @@ SL_FN void node_assure(struct sl_tree *t, u32 n, struct sl_node *k, u64 now_ns)
 	if (!rate->cost || k->state & SL_NODE_WAITS << SL_TURN_ASSURED)
 		return;
 	if (node_open(rate, now_ns))
-		ring_add(t, SL_TURN_ASSURED, n, k, 0);
+		ring_add(t, SL_TURN_ASSURED, n, k, 0, now_ns);
 	else
 		wheel_add(t, SL_TURN_ASSURED, n, k, node_opens_ns(rate), now_ns);
 }
@@ -175,7 +169,7 @@ SL_FN int node_join(struct sl_tree *t, u32 n, struct sl_node *k, u64 now_ns)
 	}
 	if (!had_turn)
 		k->left_bytes = 0;
-	ring_add(t, SL_TURN_SHARED, n, k, has_rounds && (!had_turn || k->left_bytes > 0));
+	ring_add(t, SL_TURN_SHARED, n, k, has_rounds && (!had_turn || k->left_bytes > 0), now_ns);
 	node_assure(t, n, k, now_ns);
 	return 1;
 }
@@ -263,9 +257,9 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 
 	if (p->discipline == SL_TREE_PRIORITY)
 		return SL_NO_NODE - *priority_first(t, n, sl_lowest(p->priorities));
+	if (has_heap(p, SL_TURN_SHARED))
+		return order_first(t, n, p);
 	c = SL_NO_NODE - p->first[SL_TURN_SHARED];
-	if (p->discipline == SL_TREE_FAIR)
-		fair_serve(t, n, c);
 	if (p->discipline != SL_TREE_ELASTIC)
 		return c;
 	k = node_at(t, c);
@@ -286,13 +280,13 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 }
 
 /* Node n, which is *k, has sent so many bytes in its turn. */
-SL_FN void node_spend(struct sl_tree *t, u32 n, struct sl_node *k, u32 bytes)
+SL_FN void node_spend(struct sl_tree *t, u32 n, struct sl_node *k, u32 bytes, u64 now_ns)
 {
 	struct sl_inner *p = parent_of(t, k);
 	u32 surplus;
 
-	if (p->discipline == SL_TREE_FAIR) {
-		fair_charge(t, n, bytes);
+	if (has_heap(p, SL_TURN_SHARED)) {
+		order_charge(t, n, p, bytes, now_ns);
 		return;
 	}
 	if (p->discipline != SL_TREE_ELASTIC) {
@@ -324,8 +318,10 @@ SL_GLOBAL int tree_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 turn, u32 byt
 			ring_remove(t, SL_TURN_ASSURED, n, k);
 			wheel_add(t, SL_TURN_ASSURED, n, k, node_opens_ns(rate), now_ns);
 		}
+		if (parent_of(t, k)->discipline == SL_TREE_PIFO)
+			order_refresh(t, n, now_ns);
 	} else {
-		node_spend(t, n, k, bytes);
+		node_spend(t, n, k, bytes, now_ns);
 	}
 	if (k->state & SL_NODE_READY && node_open(ceil, now_ns))
 		return 0;

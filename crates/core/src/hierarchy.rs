@@ -103,6 +103,10 @@ pub enum Discipline {
     RoundRobin = abi::SL_TREE_ROUND_ROBIN,
     /// Weighted fair queueing, by weight in bytes.
     Fair = abi::SL_TREE_FAIR,
+    /// Earliest eligible virtual deadline first, by weight in bytes; a child with a small request waits less.
+    Eevdf = abi::SL_TREE_EEVDF,
+    /// The child whose first packet has the smallest rank.
+    Pifo = abi::SL_TREE_PIFO,
 }
 
 /// What a node is to be.
@@ -116,6 +120,11 @@ pub struct Node {
     pub priority: u32,
     /// How it serves its children.
     pub discipline: Discipline,
+    /// How it ranks their packets, as a PIFO: an `enum sl_rank`.
+    pub rank_function: u32,
+    /// The bytes of a request, where the parent serves by EEVDF; the latency budget in us, where it is a PIFO that ranks by one; up to
+    /// `SL_NODE_REQUEST_MAX`.
+    pub request: u32,
     /// Its ceiling; none: no limit.
     pub ceil: Option<Bucket>,
     /// Its guarantee, which the link has not.
@@ -188,6 +197,8 @@ impl Node {
             weight: 1,
             priority: 0,
             discipline: Discipline::default(),
+            rank_function: abi::SL_RANK_PRIORITY,
+            request: 0,
             ceil: None,
             rate: None,
             limit_pkts: 0,
@@ -210,6 +221,8 @@ impl Node {
             rate_burst_ns: burst_ns(self.rate),
             limit_pkts: self.limit_pkts,
             queue: self.queue,
+            request: self.request,
+            rank: self.rank_function,
         }
     }
 }

@@ -150,6 +150,8 @@ impl TreeTable {
                 rate_burst_ns: rate.burst_ns,
                 limit_pkts: leaf.map_or(0, |leaf| leaf.limit_pkts.into()),
                 queue: leaf.map_or(0, |leaf| leaf.queue.into()),
+                request: tree.inner[number as usize].request,
+                rank: tree.inner[number as usize].rank.into(),
             }
         };
         let configured = numbers.into_iter().filter(|&number| number != LINK && tree.node[number as usize].weight > 0);
@@ -246,7 +248,7 @@ impl TreeTable {
             let busy = has_children || (number < LINK && has_packets(number));
             if let Some(node) = left.remove(&number).filter(|_| !busy) {
                 *children.entry(node.parent).or_default() -= 1;
-                changes.push(abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: number, what: [0; 5] });
+                changes.push(abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: number, what: [0; 6] });
             }
         }
         changes
@@ -411,7 +413,7 @@ fn same<T: abi::Pod>(one: &T, other: &T) -> bool {
 }
 
 fn change<T: abi::Pod>(kind: u32, at: u32, what: &T) -> abi::sl_tree_change {
-    let mut bytes = [0; 40];
+    let mut bytes = [0; 48];
     let from = abi::bytes_of(what);
     bytes[..from.len()].copy_from_slice(from);
     let word = |n: usize| u64::from_ne_bytes(bytes[8 * n..8 * n + 8].try_into().expect("eight bytes"));

@@ -223,6 +223,8 @@ impl Source {
             rate_burst_ns: random.random_range(0..5_000_000),
             limit_pkts: if random.random_bool(0.2) { 0 } else { random.random_range(1..300) },
             queue: if is_whole { abi::SL_LEAF_DIVIDED } else { random.random_range(0..QUEUES) },
+            request: random.random_range(0..40_000),
+            rank: random.random_range(0..abi::SL_RANKS),
         }
     }
 }

@@ -9,13 +9,16 @@ mod conservation;
 mod early;
 #[path = "../laws/edits.rs"]
 mod edits;
+mod eevdf;
 mod flows;
+mod follow;
 mod guarantees;
 #[path = "../laws/holds.rs"]
 mod holds;
 #[path = "../laws/law.rs"]
 mod law;
 mod mutants;
+mod pifo;
 mod priority;
 mod sharing;
 mod steps;
@@ -44,6 +47,8 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         guarantees::LAWS,
         sharing::LAWS,
         priority::LAWS,
+        eevdf::LAWS,
+        pifo::LAWS,
         work::LAWS,
         steps::LAWS,
         structure::LAWS,

@@ -24,7 +24,7 @@ mutants! {
         " - (leaf->wait_ns >> 4);" => " - leaf->wait_ns;";
     an_emptied_leaf_stays_in_the_rings breaks "conservation::nothing_is_lost":
         "hierarchy.h",
-        "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "";
+        "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "if (0)\n\t\ttree_fall(t, n);";
     a_leaf_that_moves_loses_its_packets breaks "conservation::nothing_is_lost":
         "tree_change.h",
         "if (k->state & SL_NODE_READY)\n\t\ttree_rise(t, n, now_ns);" => "";
@@ -44,7 +44,7 @@ mutants! {
         "v.mark = taken / SL_FLOW_MARK;" => ";";
     a_full_leaf_refuses breaks "flows::a_leaf_queues_as_a_class":
         "hierarchy.h",
-        "flow_overflow(t, n);" => ";";
+        "if (flow_overflow(t, n))" => "if (0)";
     what_a_flow_has_used_is_forgotten breaks "flows::a_leaf_queues_as_a_class":
         "leaf_flows.h",
         "t->fresh_flows >= SL_TREE_PKTS || (t->resting > SL_FLOWS_REMEMBERED && flow_has_paid(t, f))" => "t->resting";
@@ -71,7 +71,7 @@ mutants! {
         "taken = flow_leave(t, n, now_ns);" => "return 0;\n\ttaken = flow_leave(t, n, now_ns);";
     no_leaf_gives_way breaks "flows::the_largest_gives_way":
         "hierarchy.h",
-        "!tree_make_room(t, now_ns)" => "1";
+        "if (!gives)" => "if (1)";
     a_divided_leaf_does_not_count_what_its_parts_send breaks "conservation::nothing_is_lost":
         "hierarchy.h",
         "leaf_count_sent(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);" => ";";
@@ -221,25 +221,107 @@ mutants! {
         "((u64)bytes << 32)" => "(1000ULL << 32)";
     virtual_time_stands_still breaks "sharing::siblings_share_to_a_packet":
         "tree_fair.h",
-        "fair_node_at(t, n)->time = fair_node_at(t, child)->start;" => ";";
+        "fair_node_at(t, n)->time = fair_node_at(t, child)->key;" => ";";
     a_child_that_was_away_is_owed_its_time breaks "sharing::siblings_share_to_a_packet":
         "tree_fair.h",
-        "\t\tc->start = time;" => "\t\t;";
+        "? time : start;" => "? start : start;";
     a_child_that_was_served_keeps_its_place breaks "sharing::siblings_share_to_a_packet":
         "tree_fair.h",
         "u32 alone = parent_of(t, k)->children == 1;" => "u32 alone = 1;";
     a_child_that_waited_begins_behind_all breaks "sharing::fair_queueing_keeps_up_with_the_fluid":
         "tree_fair.h",
-        "\t\tc->start = time;" => "\t\tc->start = time + (1ULL << 46);";
+        "? time : start;" => "? time + (1ULL << 46) : start;";
     the_latest_start_is_the_first breaks "sharing::siblings_share_to_a_packet":
         "heap.h",
-        "if (virtual_before(heap_at(t, second)->start, heap_at(t, first)->start)) {" => "if (virtual_before(heap_at(t, first)->start, heap_at(t, second)->start)) {";
+        "if (virtual_before(heap_at(t, second)->key, heap_at(t, first)->key)) {" => "if (virtual_before(heap_at(t, first)->key, heap_at(t, second)->key)) {";
     a_child_that_leaves_takes_others_with_it breaks "work::never_waits_in_vain":
         "heap.h",
         "heap_merge(t, c->left, c->right), i;" => "c->left, i;";
     a_heap_becomes_a_list breaks "steps::each_call_visits_few_nodes":
         "heap.h",
         "if (left_rank < right_rank) {" => "if (left_rank > right_rank) {";
+
+    // EEVDF.
+    a_child_ahead_of_its_share_is_eligible breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "c->early = virtual_before(parent->time, c->start);" => "c->early = 0;";
+    the_earliest_start_goes_first breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "c->key = c->early ? c->start : c->deadline;\n\tif (c->early)" => "c->key = c->start;\n\tif (c->early)";
+    a_request_is_a_packet breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "(u64)sl_max(next, request) << 32" => "(u64)next << 32";
+    a_packet_longer_than_the_request_is_not_asked_for breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "(u64)sl_max(next, request) << 32" => "(u64)request << 32";
+    few_children_become_eligible breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "sl_for (i, EEVDF_MOVES)\n\t\tif (!eevdf_start_one(t, n))" => "sl_for (i, 1)\n\t\tif (!eevdf_start_one(t, n))";
+    a_child_that_time_steps_back_behind_is_served breaks "eevdf::the_earliest_eligible_deadline_is_served":
+        "tree_eevdf.h",
+        "if (!first || !virtual_before(" => "if (1 || !virtual_before(";
+    a_child_alone_is_owed_something breaks "eevdf::the_books_balance":
+        "tree_eevdf.h",
+        "c->lag = parent->rest = 0;" => "parent->rest = 0;";
+    requests_ignore_the_weight breaks "eevdf::lags_stay_within_the_bound":
+        "tree_eevdf.h",
+        "sl_max(next, request) << 32) / weight;" => "sl_max(next, request) << 32) / 5;";
+    eevdf_ignores_weights breaks "eevdf::lags_stay_within_the_bound":
+        "tree_eevdf.h",
+        "u64 step = ((u64)bytes << 32) / sl_max(k->weight, 1);" => "u64 step = ((u64)bytes << 32) / 5;";
+    requests_are_long breaks "eevdf::a_small_request_waits_less":
+        "tree_eevdf.h",
+        "request = sl_max(inner_at(t, n)->request, 1)" => "request = 1500";
+    a_child_that_leaves_owes_nothing breaks "eevdf::leaving_gains_nothing":
+        "tree_eevdf.h",
+        "c->lag = sl_max(sl_min(lag, most), -most);" => "(void)most;";
+    a_weight_stays_in_the_sum breaks "eevdf::the_books_balance":
+        "tree_eevdf.h",
+        "parent->weights -= k->weight;" => ";";
+    what_a_division_leaves_is_lost breaks "eevdf::the_books_balance":
+        "tree_eevdf.h",
+        "sum += parent->rest;" => ";";
+    time_does_not_step_back_for_a_child_that_returns breaks "eevdf::the_books_balance":
+        "tree_eevdf.h",
+        "eevdf_move_time(parent, -(s64)k->weight * c->lag);" => ";";
+    the_others_do_not_take_over_a_lag breaks "eevdf::the_books_balance":
+        "tree_eevdf.h",
+        "eevdf_move_time(parent, k->weight * lag);" => ";";
+    a_weight_is_summed_anew_after_it_changed breaks "eevdf::the_books_balance":
+        "tree_change.h",
+        "\ttree_fall(t, n);\n\tif (k->weight)\n\t\tparent_of" => "\tk->weight = (u16)weight;\n\ttree_fall(t, n);\n\tif (k->weight)\n\t\tparent_of";
+    a_new_weight_multiplies_debts breaks "eevdf::a_new_weight_changes_no_debt":
+        "tree_change.h",
+        "eevdf_reweigh(fair_node_at(t, n), k->weight, weight);" => ";";
+
+    // PIFO.
+    a_child_keeps_the_rank_of_what_it_has_sent breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "return pifo_move(t, n, now_ns);" => "(void)now_ns;\n\treturn 0;";
+    equal_ranks_have_no_order breaks "pifo::equal_ranks_are_served_as_they_came":
+        "tree_pifo.h",
+        "(place & ((1ULL << bits) - 1))" => "(place & 0)";
+    budgets_are_ignored breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "1000ULL * inner_at(t, n)->request" => "1000ULL * 5";
+    deadlines_count_from_the_head_of_the_queue breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "(is_known ? q->arrived_ns : now_ns)" => "now_ns";
+    slack_is_the_deadline breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "rank = due_ns - pifo_sending_ns(" => "rank = due_ns - 0 * pifo_sending_ns(";
+    attained_service_is_never_forgotten breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "\t\tfair_node_at(t, n)->start = 0;" => "\t\t;";
+    service_is_not_counted breaks "pifo::the_smallest_rank_is_served":
+        "tree_pifo.h",
+        "fair_node_at(t, n)->start += bytes;" => ";";
+    a_pifo_by_start_has_no_virtual_time breaks "pifo::a_child_that_returns_begins_now":
+        "tree_order.h",
+        "fair_node_at(t, n)->time = fair_node_at(t, child)->start;" => ";";
+    a_dropped_packet_keeps_its_rank breaks "pifo::what_is_dropped_has_no_rank":
+        "hierarchy.h",
+        "if (flow_overflow(t, n))\n\t\t\torder_refresh(t, n, now_ns);" => "flow_overflow(t, n);";
 
     // Waiting.
     a_node_waits_a_bucket_longer breaks "work::never_waits_in_vain":

@@ -2,7 +2,8 @@
 
 use proptest::{collection::vec, option, prelude::*, strategy::BoxedStrategy};
 use sluice_abi::{
-    SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_LEAF_DIVIDED, SL_TREE_LEVELS, SL_TREE_PKTS,
+    SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_LEAF_DIVIDED, SL_RANKS, SL_TREE_LEVELS,
+    SL_TREE_PKTS,
 };
 use sluice_core::Packet;
 use sluice_core::hierarchy::{Bucket, Discipline, LeafQueue, Node};
@@ -130,7 +131,14 @@ impl Traces {
 
     /// Nodes that serve by any discipline.
     pub const fn disciplines(self) -> Traces {
-        self.serving(&[Discipline::Elastic, Discipline::Priority, Discipline::RoundRobin, Discipline::Fair])
+        self.serving(&[
+            Discipline::Elastic,
+            Discipline::Priority,
+            Discipline::RoundRobin,
+            Discipline::Fair,
+            Discipline::Eevdf,
+            Discipline::Pifo,
+        ])
     }
 
     pub const fn limits(self) -> Traces {
@@ -182,22 +190,34 @@ impl Traces {
 
     fn node(self) -> BoxedStrategy<Node> {
         let limits = (self.ceil(), self.rate(), 1..=10u32, 0..4u32);
-        (limits, self.discipline(), 1..20u32, self.queue())
-            .prop_map(move |((ceil, rate, weight, priority), discipline, limit, queue)| Node {
-                weight,
-                priority,
-                discipline,
-                ceil,
-                rate,
-                limit_pkts: if self.limits { limit } else { 0 },
-                queue,
-                ..Node::below(LINK)
+        (limits, (self.discipline(), self.order()), 1..20u32, self.queue())
+            .prop_map(move |((ceil, rate, weight, priority), (discipline, (rank_function, request)), limit, queue)| {
+                Node {
+                    weight,
+                    priority,
+                    discipline,
+                    rank_function,
+                    request,
+                    ceil,
+                    rate,
+                    limit_pkts: if self.limits { limit } else { 0 },
+                    queue,
+                    ..Node::below(LINK)
+                }
             })
             .boxed()
     }
 
     fn discipline(self) -> impl Strategy<Value = Discipline> {
         any::<u8>().prop_map(move |nth| self.disciplines[usize::from(nth) % self.disciplines.len()])
+    }
+
+    /// A rank function; and the bytes of a request, or a latency budget in us, short or long.
+    fn order(self) -> BoxedStrategy<(u32, u32)> {
+        if !self.disciplines.iter().any(|one| matches!(one, Discipline::Eevdf | Discipline::Pifo)) {
+            return Just((0, 0)).boxed();
+        }
+        (0..SL_RANKS, prop_oneof![0..2000u32, 0..60_000u32]).boxed()
     }
 
     fn ceil(self) -> BoxedStrategy<Option<Bucket>> {

@@ -68,7 +68,12 @@ pub type Observer<'a> = dyn FnMut(&World, &Event) -> TestCaseResult + 'a;
 
 impl World {
     pub fn new(core: &'static TreeCore, case: &Case) -> World {
-        let link = Node { ceil: Some(case.link), discipline: case.link_discipline, ..Node::below(LINK) };
+        let link = Node {
+            ceil: Some(case.link),
+            discipline: case.link_discipline,
+            rank_function: case.seed % abi::SL_RANKS,
+            ..Node::below(LINK)
+        };
         let mut world = World {
             tree: Tree::of(core),
             now_ns: 1_000_000_000,

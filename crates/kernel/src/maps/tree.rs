@@ -169,7 +169,7 @@ impl TreeMaps {
     }
 
     fn change(&self, number: u64) -> abi::sl_tree_change {
-        let mut change = abi::sl_tree_change { kind: 0, at: 0, what: [0; 5] };
+        let mut change = abi::sl_tree_change { kind: 0, at: 0, what: [0; 6] };
         let first = place_of(number);
         let load = |word: usize| self.ring.as_ref().map_or(0, |ring| ring.load(word));
         let words: Vec<u64> = (first..first + CHANGE_WORDS).map(load).collect();

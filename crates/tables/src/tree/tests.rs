@@ -235,7 +235,7 @@ fn a_removal_that_finds_packets_is_no_refusal() {
         tree.enqueue(0, 1000, 1).expect("there is room");
     }
     let mut ring = abi::boxed_zeroed::<abi::sl_tree_changes>();
-    ring.change[0] = abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: 0, what: [0; 5] };
+    ring.change[0] = abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: 0, what: [0; 6] };
     ring.written = 1;
     tree.catch_up(&mut ring, 1);
     assert_eq!((ring.made, ring.refused), (1, 0));
