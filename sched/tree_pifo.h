@@ -10,7 +10,8 @@
  * Children with equal ranks are served in the order in which they have got them: a key is the rank, and behind it the number of the place. That wraps
  * round: after 2^57 places by priority, after 2^41 by bytes, and after 2^16 where ranks are times, which few packets share.
  *
- * The first packet is known of a leaf with one queue. Another child is ranked as if it had a packet of no length, which comes when the child does, or when it has sent.
+ * The first packet is known of a leaf with one queue. Another child is ranked as if a packet of no length came when the child does, or when it has sent; by length, as if that
+ * were the longest.
  *
  * Cost: O(log children) for a packet.
  */
@@ -57,7 +58,7 @@ SL_GLOBAL u64 pifo_key(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 		rank = c->start >> PIFO_TIME_BITS;
 		break;
 	case SL_RANK_SHORTEST_PACKET:
-		rank = is_known ? q->len_bytes : 0;
+		rank = is_known ? q->len_bytes : 1 << 20;
 		bits = PIFO_BYTES_BITS;
 		break;
 	case SL_RANK_LEAST_ATTAINED_SERVICE:

@@ -42,7 +42,7 @@ use std::ops::RangeInclusive;
 pub use address::Address;
 pub(crate) use addresses::one as read_address;
 pub use class_tree::{ClassTree, TreeInner, TreeLeaf};
-pub use classes::{Classification, MAX_PLAN_CLASSES, NodeScheduler, PlanClass, ShareKey};
+pub use classes::{Classification, MAX_PLAN_CLASSES, NodeScheduler, Order, PlanClass, ShareKey};
 pub(crate) use classes::{classes_of, default_of};
 pub use leaf_classes::{LeafClass, LeafClasses};
 pub use leaf_queues::LeafQueue;

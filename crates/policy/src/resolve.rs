@@ -60,6 +60,8 @@ fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
             Some((scheduler, "HTB compares priorities across the whole tree, not only below one parent"))
         }
         NodeScheduler::RoundRobin => Some((scheduler, "HTB shares by bytes, not by packets")),
+        NodeScheduler::Eevdf => Some((scheduler, "HTB knows turns of bytes, and no deadlines")),
+        NodeScheduler::Pifo(_) => Some((scheduler, "HTB does not order classes by their packets")),
         _ => None,
     };
     let finding = |title: String, place, instead: &str| {
@@ -68,7 +70,7 @@ fn scheduler_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
         finding.help(format!("{help}{instead}"))
     };
     let words = |scheduler: NodeScheduler| scheduler.name().replace('_', " ");
-    let instead = |scheduler, cure: &'static str| if scheduler == NodeScheduler::StrictPriority { cure } else { "" };
+    let instead = |scheduler, cure: &'static str| if scheduler == NodeScheduler::RoundRobin { "" } else { cure };
     if let Some(tree) = &network.class_tree {
         let of_policy = lacks(tree.scheduler).map(|lacking| (lacking, network.origin.span("/scheduler")));
         let of_class = tree.inner.iter().enumerate().find_map(|(place, own)| Some((lacks(own.scheduler)?, place)));

@@ -10,8 +10,8 @@ pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 use crate::queues::{cells, hosts};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Discipline, Node, Tree};
-use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, NodeScheduler, Way};
-use sluice_policy::{Bytes, FRAME_BYTES, Rate};
+use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, NodeScheduler, Order, Way};
+use sluice_policy::{Bytes, FRAME_BYTES, LATENCY_BUDGETS_NS, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most packets of a leaf.
@@ -73,8 +73,8 @@ impl TreeTable {
                 nodes.insert(*number, in_queue(*leaf.queue.of(way), rate, own));
                 continue;
             }
-            let discipline = discipline(leaf.classes.scheduler) as u32;
-            nodes.insert(*number, abi::sl_node_conf { queue: abi::SL_LEAF_DIVIDED, discipline, ..own });
+            let (discipline, rank) = (discipline(leaf.classes.scheduler) as u32, rank_function(leaf.classes.scheduler));
+            nodes.insert(*number, abi::sl_node_conf { queue: abi::SL_LEAF_DIVIDED, discipline, rank, ..own });
             let of_class = leaf.classes.by_number().map(|class| of_classes[class] as u16 + 1);
             parts.insert(*number, abi::sl_parts_conf { of_class });
             for (class, part) in leaf.classes.classes.iter().zip(of_classes) {
@@ -102,7 +102,13 @@ impl TreeTable {
                 overhead_bytes: network.framing.overhead_bytes - header_bytes as i32,
                 cells: cells(network.framing.cells),
             },
-            link: Node { ceil, discipline: discipline(network.link().scheduler), ..Node::below(LINK) }.conf(),
+            link: Node {
+                ceil,
+                discipline: discipline(link.scheduler),
+                rank_function: rank_function(link.scheduler),
+                ..Node::below(LINK)
+            }
+            .conf(),
             queues,
             nodes,
             parts,
@@ -342,12 +348,13 @@ fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi
     let rate = node.rate.of(way).map(guarantee);
     let parent = numbers.inner[usize::from(node.parent) - LINK as usize];
     let (weight, priority) = (node.weight, node.priority.into());
-    let discipline = discipline(node.scheduler);
-    normal(Node { weight, priority, ceil, rate, discipline, ..Node::below(parent) }.conf())
+    let (discipline, rank_function) = (discipline(node.scheduler), rank_function(node.scheduler));
+    let request = request(node.order);
+    normal(Node { weight, priority, ceil, rate, discipline, rank_function, request, ..Node::below(parent) }.conf())
 }
 
 /// The leaf of packets whose address no subscriber has, or of unclassified packets of a class tree. Anybody can send those, so they have a small guarantee,
-/// and beyond it the lowest priority.
+/// and beyond it the lowest priority, or the longest latency budget.
 fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
     // As much as a class whose policy names no quantum.
     let shares_by_quantum = network.link().scheduler == NodeScheduler::DeficitRoundRobin;
@@ -356,7 +363,12 @@ fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
         return below;
     }
     let rate = unclassified_rate(link_rate);
-    Node { rate: Some(guarantee(rate)), priority: abi::SL_TREE_PRIORITIES - 1, ..below }
+    let order = match network.link().scheduler {
+        NodeScheduler::Eevdf => Order { quantum_bytes: FRAME_BYTES, ..Order::default() },
+        NodeScheduler::Pifo(_) => Order { latency_budget_ns: *LATENCY_BUDGETS_NS.end(), ..Order::default() },
+        _ => Order::default(),
+    };
+    Node { rate: Some(guarantee(rate)), priority: abi::SL_TREE_PRIORITIES - 1, request: request(order), ..below }
 }
 
 /// The guarantee of unclassified packets in a class tree, at a link of this rate.
@@ -371,7 +383,19 @@ fn discipline(scheduler: NodeScheduler) -> Discipline {
         NodeScheduler::StrictPriority => Discipline::Priority,
         NodeScheduler::RoundRobin => Discipline::RoundRobin,
         NodeScheduler::WeightedFairQueuing => Discipline::Fair,
+        NodeScheduler::Eevdf => Discipline::Eevdf,
+        NodeScheduler::Pifo(_) => Discipline::Pifo,
     }
+}
+
+/// The rank function of the core by which a scheduler is run.
+fn rank_function(scheduler: NodeScheduler) -> u32 {
+    scheduler.rank().map_or(0, |rank| rank.number())
+}
+
+/// The word of a class for EEVDF or a PIFO above it, of which one looks at one.
+fn request(order: Order) -> u32 {
+    order.quantum_bytes.max(u32::try_from(order.latency_budget_ns / 1000).unwrap_or(u32::MAX))
 }
 
 /// The leaf of each class of a class tree, and that of unclassified packets.
@@ -384,10 +408,11 @@ fn leaves_of_classes(network: &Network, numbers: &Numbers) -> BTreeMap<u32, u32>
 }
 
 fn conf_of_class(class: &LeafClass, way: Way, leaf: u32) -> abi::sl_node_conf {
-    let LeafClass { weight, priority, rate, ceil, burst, .. } = class;
+    let LeafClass { weight, priority, order, rate, ceil, burst, .. } = class;
     let ceil = ceil.of(way).zip(*burst.of(way)).map(|(rate, burst)| bucket(rate, crate::duration_ns(burst, rate)));
     let rate = rate.of(way).map(guarantee);
-    normal(Node { weight: *weight, priority: (*priority).into(), ceil, rate, ..Node::below(leaf) }.conf())
+    let (weight, priority, request) = (*weight, (*priority).into(), request(*order));
+    normal(Node { weight, priority, request, ceil, rate, ..Node::below(leaf) }.conf())
 }
 
 /// The bucket of a guarantee.

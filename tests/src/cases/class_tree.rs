@@ -16,6 +16,7 @@ pub fn suite() -> Suite {
         .both("it_changes_while_packets_flow", &[], changes)
         .both("urgent_classes_go_first", &[Need::Icount], urgent)
         .both("schedulers_share_as_they_say", &[Need::Icount], schedulers)
+        .both("requests_and_ranks_order_classes", &[Need::Icount], requests_and_ranks)
 }
 
 /// An address of the network that no host has, with a port.
@@ -323,5 +324,60 @@ fn schedulers(lab: &Lab) {
             assert_near("three times the weight", (bps[2] + bps[3]) / (bps[0] + bps[1]), 3.0, 0.01);
         }
     }
+    lab.down(&pair.a, "a0");
+}
+
+/// The office shares by weight under EEVDF. Below the floor, the class with the small latency budget leaves first, so that all of it passes beside one that
+/// always has packets; when the budgets are swapped while packets flow, the other class gets everything. HTB has neither, and `up` says so.
+fn requests_and_ranks(lab: &Lab) {
+    let pair = lab.pair();
+    let mut tree = office();
+    tree["scheduler"] = "eevdf".into();
+    tree["classes"] = json!([
+        { "name": "office", "weight": 3, "scheduler": "eevdf" },
+        { "id": CALLS.0, "name": CALLS.1, "parent": "office", "weight": 2, "quantum": 300, "limit": 100 },
+        { "id": WEB.0, "name": WEB.1, "parent": "office", "limit": 100 },
+        { "name": "floor", "scheduler": "pifo", "rank": "earliest_deadline" },
+        { "id": BACKUP.0, "name": BACKUP.1, "parent": "floor", "latency_budget": "2s", "limit": 100 },
+        { "id": GUESTS.0, "name": GUESTS.1, "parent": "floor", "latency_budget": "5ms", "limit": 100 },
+    ]);
+    if lab.engine == Engine::Tc {
+        let up =
+            |tree: &Value| lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(tree), "--engine", "tc"]).exits(2);
+        up(&tree).says("engine tc cannot serve a class tree by eevdf: HTB knows turns of bytes, and no deadlines");
+        tree["scheduler"] = "elastic_round_robin".into();
+        tree["classes"][0]["scheduler"] = "elastic_round_robin".into();
+        tree["classes"][1].as_object_mut().expect("a class").remove("quantum");
+        up(&tree).says("engine tc cannot serve a class tree by pifo: HTB does not order classes by their packets");
+        return;
+    }
+    lab.up(&pair.a, "a0", &lab.policy(&tree), &[]);
+    let bps = || {
+        let streams = send(&pair, &[(CALLS, 30), (WEB, 30), (BACKUP, 30), (GUESTS, 4)]);
+        std::thread::sleep(Duration::from_millis(1500));
+        let outcomes = streams.finish_lossy();
+        outcomes.iter().for_each(|one| assert!(one.in_order()));
+        outcomes.iter().map(|one| one.bps(SETTLE, 0)).collect::<Vec<f64>>()
+    };
+    let first = bps();
+    assert_near("twice the weight", first[0] / first[1], 2.0, 0.01);
+    assert_near("three times the weight", (first[0] + first[1]) / (first[2] + first[3]), 3.0, 0.01);
+    assert_near("all packets with a small budget", first[3], 4e6, 0.01);
+    assert_near("what is left", first[2], 1e6, 0.05);
+    await_empty(lab, &pair);
+    let classes = tree["classes"].as_array_mut().expect("classes");
+    for (class, key, value) in
+        [(1, "weight", json!(1)), (4, "latency_budget", json!("5ms")), (5, "latency_budget", json!("2s"))]
+    {
+        classes[class][key] = value;
+    }
+    let told = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&tree)]).ok().stdout;
+    for part in ["~ class 0 calls: weight 2 -> 1", "~ class 63 guests: latency_budget 5ms -> 2s"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let second = bps();
+    assert_near("the same weight", second[0] / second[1], 1.0, 0.01);
+    assert_near("the one with the small budget gets all", second[2], 5e6, 0.01);
+    await_empty(lab, &pair);
     lab.down(&pair.a, "a0");
 }

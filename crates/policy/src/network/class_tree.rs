@@ -1,7 +1,7 @@
 //! Class trees: inner classes, which others name as their `parent`, and leaf classes, which queue packets. They are stored as sites and subscribers
 //! are; the class of a packet alone chooses its leaf.
 
-use super::{NetworkPolicy, NodeScheduler};
+use super::{NetworkPolicy, NodeScheduler, Order};
 use crate::bytes::Bytes;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -27,6 +27,8 @@ pub struct TreeLeaf {
     pub id: ClassId,
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
+    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    pub order: Order,
 }
 
 /// An inner class.
@@ -34,6 +36,8 @@ pub struct TreeLeaf {
 pub struct TreeInner {
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
+    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    pub order: Order,
     /// How the classes below it share what their guarantees leave.
     pub scheduler: NodeScheduler,
     /// The most that passes at once after a pause, if there is a ceiling.

@@ -5,9 +5,11 @@ use crate::bytes::FRAME_BYTES;
 use crate::class_id::ClassId;
 use crate::limit::Limit;
 use crate::queue::{Codel, Queue};
+use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::rule::Rule;
 use crate::source::Where;
+use crate::time;
 use ipnet::IpNet;
 use sluice_abi as abi;
 use std::collections::BTreeMap;
@@ -30,16 +32,22 @@ pub enum NodeScheduler {
     DeficitRoundRobin,
     /// By weight, fair at every moment to a packet of each.
     WeightedFairQueuing,
+    /// By weight, and those with a small quantum wait less: earliest eligible virtual deadline first.
+    Eevdf,
+    /// The class whose first packet has the smallest rank.
+    Pifo(Rank),
 }
 
 impl NodeScheduler {
-    /// Every choice with its name in policy files.
+    /// Every choice with its name in policy files. The rank of a PIFO is a key of its own.
     pub const NAMES: &[(&str, NodeScheduler)] = &[
         NodeScheduler::ElasticRoundRobin.named(),
         NodeScheduler::StrictPriority.named(),
         NodeScheduler::RoundRobin.named(),
         NodeScheduler::DeficitRoundRobin.named(),
         NodeScheduler::WeightedFairQueuing.named(),
+        NodeScheduler::Eevdf.named(),
+        NodeScheduler::Pifo(Rank::PRIORITY).named(),
     ];
 
     const fn named(self) -> (&'static str, NodeScheduler) {
@@ -54,29 +62,72 @@ impl NodeScheduler {
             NodeScheduler::RoundRobin => "round_robin",
             NodeScheduler::DeficitRoundRobin => "deficit_round_robin",
             NodeScheduler::WeightedFairQueuing => "weighted_fair_queuing",
+            NodeScheduler::Eevdf => "eevdf",
+            NodeScheduler::Pifo(_) => "pifo",
         }
     }
 
-    /// The key of a class by which it orders or shares. None: all are alike.
-    pub fn key(self) -> Option<ShareKey> {
+    /// The rank function of a PIFO.
+    pub fn rank(self) -> Option<Rank> {
         match self {
-            NodeScheduler::ElasticRoundRobin | NodeScheduler::WeightedFairQueuing => Some(ShareKey::Weight),
-            NodeScheduler::StrictPriority => Some(ShareKey::Priority),
-            NodeScheduler::DeficitRoundRobin => Some(ShareKey::Quantum),
-            NodeScheduler::RoundRobin => None,
+            NodeScheduler::Pifo(rank) => Some(rank),
+            _ => None,
         }
     }
 
-    /// The name and the value of that key, of a class with this weight, which may be a quantum, and this priority.
-    pub fn value(self, weight: u32, priority: u8) -> Option<(&'static str, u32)> {
-        self.key().map(|key| (key.name(), if key == ShareKey::Priority { priority.into() } else { weight }))
+    /// The name, of a PIFO with its rank function.
+    pub fn words(self) -> String {
+        match self.rank() {
+            Some(rank) => format!("pifo by {rank}"),
+            None => self.name().to_owned(),
+        }
+    }
+
+    /// The keys of a class by which it orders or shares. None: all are alike, or packets alone decide.
+    pub fn keys(self) -> Vec<ShareKey> {
+        match self {
+            NodeScheduler::ElasticRoundRobin | NodeScheduler::WeightedFairQueuing => vec![ShareKey::Weight],
+            NodeScheduler::StrictPriority => vec![ShareKey::Priority],
+            NodeScheduler::DeficitRoundRobin => vec![ShareKey::Quantum],
+            NodeScheduler::RoundRobin => Vec::new(),
+            NodeScheduler::Eevdf => vec![ShareKey::Weight, ShareKey::Quantum],
+            NodeScheduler::Pifo(rank) => ShareKey::ALL.into_iter().filter(|key| rank.keys() & key.bit() != 0).collect(),
+        }
+    }
+
+    /// Those keys and their values, of a class with this weight, which may be a quantum, this priority and this order.
+    pub fn values(self, weight: u32, priority: u8, order: Order) -> Vec<(ShareKey, u64)> {
+        let value = |key| match key {
+            ShareKey::Priority => priority.into(),
+            ShareKey::LatencyBudget => order.latency_budget_ns,
+            ShareKey::Quantum if self == NodeScheduler::Eevdf => order.quantum_bytes.into(),
+            ShareKey::Quantum | ShareKey::Weight => weight.into(),
+        };
+        self.keys().into_iter().map(|key| (key, value(key))).collect()
     }
 
     /// The share of such a class, in words.
-    pub fn share(self, weight: u32, priority: u8) -> String {
-        let named = self.value(weight, priority);
-        named.map_or("a packet each".to_owned(), |(key, value)| format!("{key} {value}"))
+    pub fn share(self, weight: u32, priority: u8, order: Order) -> String {
+        let named = self.values(weight, priority, order);
+        let named: Vec<String> = named
+            .into_iter()
+            .map(|(key, value)| format!("{} {}", key.name().replace('_', " "), key.text(value)))
+            .collect();
+        match self {
+            NodeScheduler::Pifo(rank) if named.is_empty() => format!("ranked by {rank}"),
+            _ if named.is_empty() => "a packet each".to_owned(),
+            _ => named.join(", "),
+        }
     }
+}
+
+/// The values of a class that only EEVDF and a PIFO look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Order {
+    /// The bytes of a request, below a parent that serves by EEVDF; else 0.
+    pub quantum_bytes: u32,
+    /// The time that a packet may take, ns, below a PIFO that ranks by it; else 0.
+    pub latency_budget_ns: u64,
 }
 
 /// A key of a class that says what it gets beside others below the same parent.
@@ -84,15 +135,18 @@ impl NodeScheduler {
 pub enum ShareKey {
     /// A share in proportion.
     Weight,
-    /// The bytes of a turn.
+    /// The bytes of a turn, or of a request.
     Quantum,
     /// The order.
     Priority,
+    /// The time that a packet may take.
+    LatencyBudget,
 }
 
 impl ShareKey {
     /// All of them.
-    pub(crate) const ALL: [ShareKey; 3] = [ShareKey::Weight, ShareKey::Quantum, ShareKey::Priority];
+    pub(crate) const ALL: [ShareKey; 4] =
+        [ShareKey::Weight, ShareKey::Quantum, ShareKey::Priority, ShareKey::LatencyBudget];
 
     /// The name, as policies have it.
     pub fn name(self) -> &'static str {
@@ -100,7 +154,23 @@ impl ShareKey {
             ShareKey::Weight => "weight",
             ShareKey::Quantum => "quantum",
             ShareKey::Priority => "priority",
+            ShareKey::LatencyBudget => "latency_budget",
         }
+    }
+
+    /// Its `SL_KEY_`.
+    fn bit(self) -> u32 {
+        match self {
+            ShareKey::Weight => abi::SL_KEY_WEIGHT,
+            ShareKey::Quantum => abi::SL_KEY_QUANTUM,
+            ShareKey::Priority => abi::SL_KEY_PRIORITY,
+            ShareKey::LatencyBudget => abi::SL_KEY_LATENCY_BUDGET,
+        }
+    }
+
+    /// A value as text.
+    pub fn text(self, value: u64) -> String {
+        if self == ShareKey::LatencyBudget { time::format(value) } else { value.to_string() }
     }
 
     /// The value where a policy names none. None: it must.
@@ -108,7 +178,7 @@ impl ShareKey {
         match self {
             ShareKey::Weight => Some(1),
             ShareKey::Quantum => Some(FRAME_BYTES),
-            ShareKey::Priority => None,
+            ShareKey::Priority | ShareKey::LatencyBudget => None,
         }
     }
 
@@ -118,6 +188,7 @@ impl ShareKey {
             ShareKey::Weight => NodeScheduler::ElasticRoundRobin,
             ShareKey::Quantum => NodeScheduler::DeficitRoundRobin,
             ShareKey::Priority => NodeScheduler::StrictPriority,
+            ShareKey::LatencyBudget => NodeScheduler::Pifo(Rank::EARLIEST_DEADLINE),
         }
     }
 }
@@ -137,8 +208,10 @@ pub struct PlanClass {
     pub burst: EachWay<Option<Burst>>,
     /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`]; with [`NodeScheduler::DeficitRoundRobin`] its quantum, bytes.
     pub weight: u32,
-    /// Its urgency with [`NodeScheduler::StrictPriority`], 0 to 15; 0 goes first.
+    /// Its urgency with [`NodeScheduler::StrictPriority`], or as a rank, 0 to 15; 0 goes first.
     pub priority: u8,
+    /// What EEVDF or a PIFO looks at beside these.
+    pub order: Order,
     /// The queue.
     pub queue: Queue,
     /// The active queue management; `None` for none.
@@ -174,6 +247,10 @@ pub(crate) fn classes_of(plans: &[Plan]) -> Vec<(ClassId, String)> {
 /// The index of the class of a plan whose packets no rule gives to another class of it. None: it has no classes.
 pub(crate) fn default_of(plan: &Plan, default_class: Option<ClassId>) -> Option<usize> {
     let named = plan.classes.iter().position(|class| Some(class.id) == default_class);
-    let least_urgent = plan.classes.iter().enumerate().max_by_key(|(_, class)| (class.priority, class.id));
+    let least_urgent = plan
+        .classes
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, class)| (class.priority, class.order.latency_budget_ns, class.id));
     named.or(least_urgent.map(|(index, _)| index))
 }

@@ -79,7 +79,7 @@ pub(crate) fn settings(network: &Network) -> Values {
         ("name", Some(name.clone())),
         ("description", description.clone()),
         ("subscriber_side", default_leaf.is_none().then(|| subscriber_side.join(", "))),
-        ("scheduler", default_leaf.map(|_| scheduler.name().to_owned())),
+        ("scheduler", default_leaf.map(|_| scheduler.words())),
         ("default_class", default.and_then(|leaf| leaf.class).map(|class| class.to_string())),
     ]);
     values.extend(each_way(network, ["link.rate", "link.rate.down", "link.rate.up"], ceil.map(|own| rate(*own))));
@@ -102,18 +102,17 @@ pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
 }
 
 fn node(network: &Network, own: &Node) -> Values {
-    let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = own;
+    let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, order, scheduler } = own;
     let text = |values: &EachWay<Option<Rate>>| values.map(|own| rate(*own));
     let is_inner = *number >= network.link().number && network.is_class_tree();
     let above = network.node(*parent).filter(|above| above.number != network.link().number);
     let mut values = present([
         ("name", Some(name.clone())),
         (if network.is_class_tree() { "parent" } else { "site" }, above.map(|above| above.id.clone())),
-        ("scheduler", is_inner.then(|| scheduler.name().to_owned())),
+        ("scheduler", is_inner.then(|| scheduler.words())),
     ]);
-    if let Some((key, value)) = network.scheduler_above(own).value(*weight, *priority) {
-        values.extend(present([(key, Some(value.to_string()))]));
-    }
+    let shares = network.scheduler_above(own).values(*weight, *priority, *order);
+    values.extend(shares.into_iter().map(|(key, value)| (key.name(), key.text(value))));
     values.extend(each_way(network, ["rate", "rate.down", "rate.up"], text(least)));
     values.extend(each_way(network, ["ceil", "ceil.down", "ceil.up"], text(ceil)));
     let burst = burst.map(|burst| burst.map(|burst| burst.to_string()));
@@ -138,7 +137,7 @@ fn leaf(network: &Network, leaf: &Leaf, addresses: &[Address]) -> Values {
 fn shown_classes(network: &Network, leaf: &Leaf) -> String {
     let LeafClasses { scheduler, classes, default } = &*leaf.classes;
     let one = |(place, class): (usize, &LeafClass)| {
-        let LeafClass { id, name, weight, priority, rate: least, ceil, burst, queue } = class;
+        let LeafClass { id, name, weight, priority, order, rate: least, ceil, burst, queue } = class;
         let of_ways = |what: &str, values: EachWay<Option<String>>| match &values {
             EachWay { down: Some(down), up: Some(up) } if down == up => vec![format!("{what} {down}")],
             _ => {
@@ -147,7 +146,7 @@ fn shown_classes(network: &Network, leaf: &Leaf) -> String {
                 values.named().into_iter().filter_map(one).collect()
             }
         };
-        let share = scheduler.share(*weight, *priority);
+        let share = scheduler.share(*weight, *priority, *order);
         let default = if place == *default { " (default)" } else { "" };
         let mut words = vec![format!("{id} {name}{default}"), share];
         words.extend(of_ways("rate", least.map(|own| rate(*own))));

@@ -2,7 +2,7 @@
 
 use super::leaf_queues::{Queues, Wanted};
 use super::{
-    BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NetworkPolicy, NodeScheduler, Plan, PlanClass, default_of,
+    BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NetworkPolicy, NodeScheduler, Order, Plan, PlanClass, default_of,
 };
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
@@ -35,6 +35,8 @@ pub struct LeafClass {
     pub weight: u32,
     /// Its urgency with [`NodeScheduler::StrictPriority`], 0 to 15; 0 goes first.
     pub priority: u8,
+    /// What EEVDF or a PIFO looks at beside these.
+    pub order: Order,
     /// Its guarantee inside the subscriber, bits per second.
     pub rate: Rates,
     /// Its ceiling, bits per second.
@@ -99,6 +101,7 @@ fn classes(policy: &NetworkPolicy, plan: &Plan, sends_at: &Rates, queues: &mut Q
             name: own.name.clone(),
             weight: own.weight,
             priority: own.priority,
+            order: own.order,
             rate: own.rate,
             ceil: own.ceil,
             burst: own.ceil.zip(&own.burst).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),

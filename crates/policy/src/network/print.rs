@@ -2,14 +2,15 @@
 //! same network.
 
 use super::{
-    Burst, ClassTree, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, NodeScheduler, Plan,
-    PlanClass, Site, Subscriber,
+    Burst, ClassTree, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, NodeScheduler, Order,
+    Plan, PlanClass, ShareKey, Site, Subscriber,
 };
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::print::parts::{Fields, link, object, queue};
 use crate::print::rules::{list, port_value, rule, sets};
 use crate::queue::{Codel, Queue};
+use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::{terms, time};
 use serde_json::Value;
@@ -59,29 +60,27 @@ pub fn print(policy: &NetworkPolicy) -> String {
 /// The rest of a policy whose classes form a tree.
 fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
     let mut text = String::new();
-    if tree.scheduler != NodeScheduler::default() {
-        text += &format!("  \"scheduler\": \"{}\",\n", tree.scheduler.name());
+    for (key, value) in served(tree.scheduler) {
+        text += &format!("  \"{key}\": {value},\n");
     }
     let parent = |site: Option<usize>| site.and_then(|site| policy.sites.sites.get(site));
     let scheduler = |site: Option<usize>| site.map_or(tree.scheduler, |site| tree.inner[site].scheduler);
-    let share = |fields: &mut Fields, site: Option<usize>, weight: u32, priority: u8| {
+    let share = |fields: &mut Fields, site: Option<usize>, (weight, priority, order): (u32, u8, Order)| {
         fields.extend(parent(site).map(|site| ("parent", site.name.clone().into())));
-        fields.extend(share_of(scheduler(site), weight, priority));
+        fields.extend(share_of(scheduler(site), weight, priority, order));
     };
     let inner = policy.sites.sites.iter().zip(&tree.inner).map(|(site, own)| {
         let mut fields: Fields = vec![("name", site.name.clone().into())];
-        share(&mut fields, site.parent, site.weight, own.priority);
+        share(&mut fields, site.parent, (site.weight, own.priority, own.order));
         fields.extend(rates([("rate", &site.rate), ("ceil", &site.ceil)]));
         fields.extend(own.burst.map(|burst| ("burst", burst.to_string().into())));
-        if own.scheduler != NodeScheduler::default() {
-            fields.push(("scheduler", own.scheduler.name().into()));
-        }
+        fields.extend(served(own.scheduler));
         fields
     });
     let leaves = policy.subscribers.subscribers.iter().zip(&tree.leaves).map(|(leaf, own)| {
         let mut fields: Fields = vec![("id", own.id.0.into()), ("name", leaf.name.clone().into())];
         let weight = policy.plan(leaf).map_or(1, |plan| plan.weight);
-        share(&mut fields, leaf.parent, weight, own.priority);
+        share(&mut fields, leaf.parent, (weight, own.priority, own.order));
         if let Some(plan) = policy.plan(leaf) {
             fields.extend(rates([("rate", &plan.rate), ("ceil", &plan.ceil)]));
             burst(&mut fields, &plan.burst);
@@ -94,10 +93,22 @@ fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
     text + &classification(&policy.classification) + &format!("  \"classes\": {classes}\n}}\n")
 }
 
-/// The key by which a scheduler shares, unless its value is the default.
-fn share_of(scheduler: NodeScheduler, weight: u32, priority: u8) -> Option<(&'static str, Value)> {
-    let (key, value) = scheduler.value(weight, priority)?;
-    (scheduler.key()?.default_value() != Some(value)).then_some((key, value.into()))
+/// The scheduler, and the rank function of a PIFO, unless they are the defaults.
+fn served(scheduler: NodeScheduler) -> Fields {
+    let name = (scheduler != NodeScheduler::default()).then(|| ("scheduler", scheduler.name().into()));
+    let rank = scheduler.rank().filter(|rank| *rank != Rank::default());
+    name.into_iter().chain(rank.map(|rank| ("rank", rank.name().into()))).collect()
+}
+
+/// The keys by which a scheduler shares or orders, unless their values are the defaults.
+fn share_of(scheduler: NodeScheduler, weight: u32, priority: u8, order: Order) -> Fields {
+    let all = scheduler.values(weight, priority, order).into_iter();
+    let written = all.filter(|(key, value)| key.default_value().map(u64::from) != Some(*value));
+    let value = |key: ShareKey, value: u64| match key {
+        ShareKey::LatencyBudget => key.text(value).into(),
+        _ => value.into(),
+    };
+    written.map(|(key, own)| (key.name(), value(key, own))).collect()
 }
 
 fn named(name: &str, fields: &Fields) -> String {
@@ -168,10 +179,13 @@ fn plan(plan: &Plan) -> Fields {
         fields.push(("weight", plan.weight.into()));
     }
     limit(&mut fields, plan.limit);
-    leaf_queue(&mut fields, plan.queue, plan.codel);
-    if plan.scheduler != NodeScheduler::default() {
-        fields.push(("scheduler", plan.scheduler.name().into()));
+    // Classes of a PIFO have a FIFO if nothing else is written.
+    if plan.scheduler.rank().is_some() {
+        queue(&mut fields, plan.queue, plan.codel);
+    } else {
+        leaf_queue(&mut fields, plan.queue, plan.codel);
     }
+    fields.extend(served(plan.scheduler));
     if !plan.classes.is_empty() {
         let classes = plan.classes.iter().map(|class| plan_class(plan, class));
         let object =
@@ -209,7 +223,7 @@ fn plan_class(plan: &Plan, class: &PlanClass) -> Fields {
     let mut fields: Fields = vec![("id", class.id.0.into()), ("name", class.name.clone().into())];
     fields.extend(rates([("rate", &class.rate), ("ceil", &class.ceil)]));
     burst(&mut fields, &class.burst);
-    fields.extend(share_of(plan.scheduler, class.weight, class.priority));
+    fields.extend(share_of(plan.scheduler, class.weight, class.priority, class.order));
     if class.limit != plan.limit {
         limit(&mut fields, class.limit);
     }

@@ -3,7 +3,7 @@
 use super::leaf_classes::{self, LeafClass, LeafClasses, burst_at};
 use super::leaf_queues::{LeafQueue, Queues, Wanted};
 use super::{
-    Address, EachWay, HostGroup, NODE_RATES, NetworkPolicy, NodeScheduler, Subscriber, Way, checks, class_checks,
+    Address, EachWay, HostGroup, NODE_RATES, NetworkPolicy, NodeScheduler, Order, Subscriber, Way, checks, class_checks,
 };
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
@@ -78,6 +78,8 @@ pub struct Node {
     pub burst: EachWay<Option<Bytes>>,
     /// Its urgency among the nodes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
+    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    pub order: Order,
     /// How the nodes below it share what their guarantees leave. Of a leaf, it means nothing.
     pub scheduler: NodeScheduler,
 }
@@ -370,6 +372,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         ceil: rate,
         burst: EachWay::both(policy.link.burst),
         priority: 0,
+        order: Order::default(),
         scheduler: policy.class_tree.as_ref().map_or(NodeScheduler::default(), |tree| tree.scheduler),
     };
     let own = |place: usize| policy.class_tree.as_ref().map(|tree| &tree.inner[place]);
@@ -386,6 +389,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
             .ceil
             .map(|ceil| ceil.map(|ceil| own(place).and_then(|own| own.burst).unwrap_or(default_burst(ceil)))),
         priority: own(place).map_or(0, |own| own.priority),
+        order: own(place).map_or(Order::default(), |own| own.order),
         scheduler: own(place).map_or(NodeScheduler::default(), |own| own.scheduler),
     });
     let groups = policy.groups.iter().enumerate().map(|(place, group)| Node {
@@ -398,6 +402,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         ceil: EachWay::default(),
         burst: EachWay::default(),
         priority: 0,
+        order: Order::default(),
         scheduler: NodeScheduler::default(),
     });
     std::iter::once(link).chain(sites).chain(groups).collect()
@@ -457,6 +462,7 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             ceil,
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
             priority: own.map_or(0, |own| own.priority),
+            order: own.map_or(Order::default(), |own| own.order),
             scheduler: NodeScheduler::default(),
         },
         // A leaf class has an unnamed plan of its own, which is not shown.

@@ -68,7 +68,7 @@ fn of_class_tree(network: &Network, mut rows: Vec<(&'static str, String)>) -> St
 fn below(network: &Network, above: &Node, depth: usize, lines: &mut Vec<[String; 5]>) {
     let line = |name: String, node: &Node, queue: &str| {
         let rate = |rate: Option<Rate>| rate.map_or("-".to_owned(), |rate| rate.to_string());
-        let share = above.scheduler.share(node.weight, node.priority);
+        let share = above.scheduler.share(node.weight, node.priority, node.order);
         let name = format!("{:1$}{name}", "", 2 * depth);
         [name, rate(node.rate.down), rate(node.ceil.down), share, queue.to_owned()]
     };

@@ -21,6 +21,7 @@ pub(super) const KEYS: &[&str] = &[
     "name",
     "parent",
     "scheduler",
+    "rank",
     "priority",
     "weight",
     "quantum",
@@ -64,8 +65,9 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
         let name = id.map_or("a class".into(), |_| format!("class {} \"{}\"", class.id, class.name));
         discipline::check_class(reader, &object, &name, discipline);
     }
-    if let Some(field) = object.get("scheduler") {
-        let finding = Diagnostic::error(Kind::Conflict, "\"scheduler\" of a class has no effect");
+    for key in ["scheduler", "rank"] {
+        let Some(field) = object.get(key) else { continue };
+        let finding = Diagnostic::error(Kind::Conflict, format!("\"{key}\" of a class has no effect"));
         let finding = finding.at(field.key_span.clone(), "no class names this one as its \"parent\"");
         reader.report(finding.help("let classes name this one as their \"parent\", or write it into the policy"));
     }

@@ -11,7 +11,6 @@ use crate::network::{
     NodeScheduler, Plan, Site, Sites, Subscriber, Subscribers, TreeInner, TreeLeaf, checks,
 };
 use crate::policy::{MAX_CLASS_NAME_BYTES, MAX_CLASSES};
-use crate::scheduler::Scheduler;
 use crate::source::{Origin, Source, Span, Where};
 use jsonc_parser::ast::Value;
 use sluice_abi as abi;
@@ -24,6 +23,7 @@ const COMMON: &[&str] = &[
     "name",
     "description",
     "scheduler",
+    "rank",
     "link",
     "default_class",
     "address_sets",
@@ -32,10 +32,21 @@ const COMMON: &[&str] = &[
     "rules",
 ];
 /// Keys of both kinds of classes.
-const CLASS_KEYS: &[&str] =
-    &["name", "parent", "priority", "weight", "quantum", "rate", "ceil", "rate_limit_mbps", "burst", "burst_size_kb"];
-/// The key that only inner classes have.
-const INNER_KEY: &str = "scheduler";
+const CLASS_KEYS: &[&str] = &[
+    "name",
+    "parent",
+    "priority",
+    "weight",
+    "quantum",
+    "latency_budget",
+    "rate",
+    "ceil",
+    "rate_limit_mbps",
+    "burst",
+    "burst_size_kb",
+];
+/// The keys that only inner classes have.
+const INNER_KEYS: &[&str] = &["scheduler", "rank"];
 /// Keys that only leaf classes have, beside those of queues.
 const LEAF_KEYS: &[&str] = &["id", "limit"];
 
@@ -56,7 +67,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source) -> Opt
     refuse_others(reader, object);
     let About { name, description } = about(reader, object, source);
     let link = object.get("link").and_then(|field| link_of(reader, field)).unwrap_or_default();
-    let scheduler = scheduler(reader, object);
+    let scheduler = share::scheduler(reader, object);
     let classes = classes(reader, object);
     let before = reader.findings.len();
     let tree = Tree::of(reader, &classes, scheduler);
@@ -113,20 +124,6 @@ fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
         burst: own.burst,
         split_gso: own.split_gso,
     })
-}
-
-fn scheduler(reader: &mut Reader, object: &Object) -> NodeScheduler {
-    let field = object.get("scheduler");
-    let others = Scheduler::all().map(Scheduler::name);
-    let mut others = others.filter(|name| NodeScheduler::NAMES.iter().all(|(own, _)| own != name));
-    if let Some((field, name)) = field.and_then(|field| Some((field, others.find(|name| field.is_text(name))?))) {
-        let title = format!("\"scheduler\" cannot be \"{name}\" in a class tree");
-        let finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "for flat classes only");
-        let names: Vec<&str> = NodeScheduler::NAMES.iter().map(|(name, _)| *name).collect();
-        reader.report(finding.help(format!("one of: {}", names.join(", "))));
-        return NodeScheduler::default();
-    }
-    field.and_then(|field| reader.choice(field, NodeScheduler::NAMES)).unwrap_or_default()
 }
 
 fn classification(reader: &mut Reader, object: &Object, source: &Source, ids: &[(ClassId, String)]) -> Classification {
@@ -228,7 +225,7 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
     for key in class::KEYS {
         let Some(field) = object.get(key) else { continue };
         let is_of_leaf = LEAF_KEYS.contains(key) || queue::KEYS.contains(key);
-        let known = CLASS_KEYS.contains(key) || if is_parent { *key == INNER_KEY } else { is_of_leaf };
+        let known = CLASS_KEYS.contains(key) || if is_parent { INNER_KEYS.contains(key) } else { is_of_leaf };
         if known {
             continue;
         }
@@ -236,7 +233,7 @@ fn class_of<'t>(reader: &mut Reader, element: &Field<'t>, parents: &HashSet<&str
             ("id", true) => {
                 ("an inner class queues no packets", "remove it: rules name leaf classes, which have ids".to_owned())
             }
-            (INNER_KEY, false) => (
+            ("scheduler" | "rank", false) => (
                 "no class names this one as its \"parent\"",
                 "remove it, or let classes name this one as their \"parent\"".to_owned(),
             ),
@@ -346,6 +343,8 @@ impl Tree {
             let parent = above(index);
             let orders = parent.map_or(tree.scheduler, |parent: usize| tree.inner[parent].scheduler);
             let (rate, ceil) = limits(reader, &class.object);
+            // Below a PIFO, an inner class is a mistake of its own.
+            let orders = if orders.rank().is_some() { NodeScheduler::default() } else { orders };
             let share = share_of(reader, class, orders);
             sites.push(Site {
                 name: class.name.clone(),
@@ -357,7 +356,8 @@ impl Tree {
             });
             tree.inner.push(TreeInner {
                 priority: share.priority,
-                scheduler: scheduler(reader, &class.object),
+                order: share.order,
+                scheduler: share::scheduler(reader, &class.object),
                 burst: class::burst(reader, &class.object),
             });
         }
@@ -383,9 +383,29 @@ impl Tree {
                 span: Where(class.span.clone()),
             });
             plans.push(plan);
-            tree.leaves.push(TreeLeaf { id, priority: share.priority });
+            tree.leaves.push(TreeLeaf { id, priority: share.priority, order: share.order });
         }
+        self.check_pifos(reader, classes, &tree, &sites);
         Parts { sites, plans, subscribers, tree }
+    }
+
+    /// Reports inner classes below a PIFO.
+    fn check_pifos(&self, reader: &mut Reader, classes: &[Written<'_>], tree: &ClassTree, sites: &[Site]) {
+        for (site, &index) in sites.iter().zip(&self.inner) {
+            let above = site.parent.map_or(tree.scheduler, |parent| tree.inner[parent].scheduler);
+            if above.rank().is_none() {
+                continue;
+            }
+            let word = match site.parent {
+                Some(parent) => format!("the class {}", excerpt(&sites[parent].name)),
+                None => "the policy".to_owned(),
+            };
+            let title = format!("the inner class {} is below a PIFO, which ranks packets", excerpt(&site.name));
+            let finding =
+                Diagnostic::error(Kind::Scheduler, title).at(classes[index].span.clone(), "queues no packets");
+            let help = format!("give {word} another \"scheduler\", or let only leaf classes be right below it");
+            reader.report(finding.help(help));
+        }
     }
 }
 

@@ -18,14 +18,19 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> Option<(Scheduler, R
     };
     if let (Some(scheduler), Some(field)) = (scheduler, object.get("rank")) {
         if scheduler != Scheduler::PIFO {
-            let finding = Diagnostic::error(Kind::Scheduler, "\"rank\" is for scheduler pifo only")
-                .at(field.key_span.clone(), "sets the order of a PIFO")
-                .at(object.get("scheduler").map(|field| field.span()), "has an order of its own")
-                .help("remove it, or write `\"scheduler\": \"pifo\"`");
-            reader.report(finding);
+            report_rank_without_pifo(reader, object, field);
         }
     }
     Some((scheduler?, rank?))
+}
+
+/// Reports a `rank` beside another scheduler, or beside none.
+pub(super) fn report_rank_without_pifo(reader: &mut Reader, object: &Object, field: &Field) {
+    let finding = Diagnostic::error(Kind::Scheduler, "\"rank\" is for scheduler pifo only")
+        .at(field.key_span.clone(), "sets the order of a PIFO")
+        .at(object.get("scheduler").map(|field| field.span()), "has an order of its own")
+        .help("remove it, or write `\"scheduler\": \"pifo\"`");
+    reader.report(finding);
 }
 
 fn scheduler_names() -> Vec<&'static str> {
@@ -42,7 +47,7 @@ fn scheduler(reader: &mut Reader, field: &Field) -> Option<Scheduler> {
     scheduler
 }
 
-fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
+pub(super) fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
     let known: Vec<&str> = Rank::all().map(Rank::name).collect();
     let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
     let rank = Rank::named(text);
@@ -94,37 +99,36 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, class: &str, (sc
             format!("rank {rank} orders by it: add how long a packet may take, as in `\"latency_budget\": \"5ms\"`");
         required("latency_budget", cure);
     }
-    if let (Scheduler::PIFO, Some(field)) = (scheduler, object.get("rate")) {
-        let finding =
-            Diagnostic::error(Kind::Scheduler, format!("{class} is guaranteed a rate, which pifo cannot give"))
-                .at(field.span(), "a PIFO serves by rank alone")
-                .help(match rank {
-                    Rank::PRIORITY => {
-                        "remove it and give the class a lower \"priority\" number, or use another scheduler"
-                    }
-                    Rank::EARLIEST_DEADLINE | Rank::SLACK => {
-                        "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
-                    }
-                    Rank::START_TIME_FAIR => {
-                        "remove it and give the class a larger \"weight\", or use another scheduler"
-                    }
-                    _ => "remove it, or use another rank or scheduler",
-                });
-        reader.report(finding);
-    }
     if scheduler == Scheduler::PIFO {
-        refuse_queues(reader, object, class);
+        refuse_rate(reader, object, class, rank);
+        refuse_queues(reader, object, class, "a PIFO gives each packet its own place among those of all classes");
     }
 }
 
-/// Refuses a queue of its own for a class under PIFO: packets of all classes share one queue, each at its rank.
-fn refuse_queues(reader: &mut Reader, object: &Object, class: &str) {
+/// Refuses a guarantee of a class under PIFO.
+pub(super) fn refuse_rate(reader: &mut Reader, object: &Object, class: &str, rank: Rank) {
+    let Some(field) = object.get("rate") else { return };
+    let finding = Diagnostic::error(Kind::Scheduler, format!("{class} is guaranteed a rate, which pifo cannot give"))
+        .at(field.span(), "a PIFO serves by rank alone")
+        .help(match rank {
+            Rank::PRIORITY => "remove it and give the class a lower \"priority\" number, or use another scheduler",
+            Rank::EARLIEST_DEADLINE | Rank::SLACK => {
+                "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
+            }
+            Rank::START_TIME_FAIR => "remove it and give the class a larger \"weight\", or use another scheduler",
+            _ => "remove it, or use another rank or scheduler",
+        });
+    reader.report(finding);
+}
+
+/// Refuses flow queues or CoDel of a class under PIFO, for this reason.
+pub(super) fn refuse_queues(reader: &mut Reader, object: &Object, class: &str, why: &str) {
     for (key, refused, instead, what) in
         [("queue", "flows", "fifo", "queues by flow"), ("aqm", "codel", "none", "has CoDel")]
     {
         let Some(field) = object.get(key).filter(|field| field.is_text(refused)) else { continue };
         let finding = Diagnostic::error(Kind::Scheduler, format!("{class} {what}, which pifo cannot do"))
-            .at(field.span(), "a PIFO gives each packet its own place among those of all classes")
+            .at(field.span(), why.to_owned())
             .help(format!("write `\"{key}\": \"{instead}\"`, or use another scheduler"));
         reader.report(finding);
     }

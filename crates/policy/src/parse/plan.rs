@@ -3,11 +3,11 @@
 use super::class;
 use super::node::{each_way, rates};
 use super::object::{Field, Object, Reader};
-use super::{queue, share};
+use super::{discipline, queue, share};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
-use crate::network::{BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, NodeScheduler, Plan, PlanClass, names};
+use crate::network::{BURST_TIMES_NS, Burst, EachWay, MAX_PLAN_CLASSES, Plan, PlanClass, names};
 use crate::policy::MAX_CLASS_NAME_BYTES;
 use crate::source::Where;
 use crate::{quantity, time};
@@ -16,10 +16,20 @@ use sluice_abi as abi;
 
 /// Every key of a plan.
 pub(super) const KEYS: &[&str] =
-    &with_queue::<7, 14>(["rate", "ceil", "burst", "weight", "scheduler", "classes", "limit"]);
+    &with_queue::<8, 15>(["rate", "ceil", "burst", "weight", "scheduler", "rank", "classes", "limit"]);
 /// Every key of a class of a plan.
-pub(super) const CLASS_KEYS: &[&str] =
-    &with_queue::<9, 16>(["id", "name", "rate", "ceil", "burst", "weight", "quantum", "priority", "limit"]);
+pub(super) const CLASS_KEYS: &[&str] = &with_queue::<10, 17>([
+    "id",
+    "name",
+    "rate",
+    "ceil",
+    "burst",
+    "weight",
+    "quantum",
+    "priority",
+    "latency_budget",
+    "limit",
+]);
 
 /// These keys, and those of a queue behind them.
 const fn with_queue<const OWN: usize, const ALL: usize>(own: [&'static str; OWN]) -> [&'static str; ALL] {
@@ -57,10 +67,14 @@ fn read(reader: &mut Reader, entry: &Field) -> Plan {
     (plan.rate, plan.ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
     plan.burst = bursts(reader, &object);
     plan.weight = share::weight(reader, &object);
-    if let Some(field) = object.get("scheduler") {
-        plan.scheduler = reader.choice(field, NodeScheduler::NAMES).unwrap_or_default();
+    plan.scheduler = share::scheduler(reader, &object);
+    let mut default = queue::Default::Flows;
+    if plan.scheduler.rank().is_some() {
+        default = queue::Default::Fifo;
+        let plan = format!("the plan {}", excerpt(&plan.name));
+        discipline::refuse_queues(reader, &object, &plan, "a PIFO ranks the first packet of each class");
     }
-    (plan.queue, plan.codel) = queue::read(reader, &object, queue::Default::Flows);
+    (plan.queue, plan.codel) = queue::read(reader, &object, default);
     plan.limit = object.get("limit").and_then(|field| class::limit(reader, field));
     match object.get("classes") {
         Some(field) => plan.classes = classes(reader, field, &plan),
@@ -145,7 +159,8 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
             above: "the plan",
         },
     );
-    let (queue, codel) = queue::read_or(reader, &object, (plan.queue, plan.codel));
+    let default = if plan.scheduler.rank().is_some() { queue::Default::Fifo } else { queue::Default::Flows };
+    let (queue, codel) = queue::read_or(reader, &object, (plan.queue, plan.codel), default);
     let class = PlanClass {
         id,
         name: name.unwrap_or_else(|| format!("class{id}")),
@@ -154,6 +169,7 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
         burst: bursts(reader, &object),
         weight: share.weight,
         priority: share.priority,
+        order: share.order,
         queue,
         codel,
         limit: object.get("limit").map_or(plan.limit, |field| class::limit(reader, field)),

@@ -41,8 +41,13 @@ pub(super) enum Default {
 }
 
 /// Reads both keys; without any of [`KEYS`], it is the other queue.
-pub(super) fn read_or(reader: &mut Reader, object: &Object, other: (Queue, Option<Codel>)) -> (Queue, Option<Codel>) {
-    if KEYS.iter().any(|key| object.get(key).is_some()) { read(reader, object, Default::Flows) } else { other }
+pub(super) fn read_or(
+    reader: &mut Reader,
+    object: &Object,
+    other: (Queue, Option<Codel>),
+    default: Default,
+) -> (Queue, Option<Codel>) {
+    if KEYS.iter().any(|key| object.get(key).is_some()) { read(reader, object, default) } else { other }
 }
 
 /// Reads both keys. If one of them cannot be read, keys that depend on it are not checked.

@@ -83,6 +83,7 @@ fn served(scheduler: NodeScheduler) -> String {
     match scheduler {
         NodeScheduler::ElasticRoundRobin => "by weight".to_owned(),
         NodeScheduler::StrictPriority => "by priority".to_owned(),
+        NodeScheduler::Pifo(rank) => format!("by pifo {rank}"),
         other => format!("by {}", other.name()),
     }
 }

@@ -133,6 +133,34 @@ fn classes_alone_lead_to_their_leaves() {
         assert_eq!((other.nodes[&(LINK + 2)].discipline, other.nodes[&0].weight), (discipline, weight), "{scheduler}");
         assert_eq!(numbers.gone(), vec![LINK + 1], "{scheduler} is another node");
     }
+    // EEVDF has a request beside the weight, and a PIFO a rank function and latency budgets, in microseconds.
+    let by_deadline = r#"pifo", "rank": "earliest_deadline"#;
+    for (scheduler, more, discipline, rank, request) in [
+        ("eevdf", r#", "weight": 4, "quantum": 300"#, abi::SL_TREE_EEVDF, 0, 300),
+        ("eevdf", "", abi::SL_TREE_EEVDF, 0, 1514),
+        (by_deadline, r#", "latency_budget": "5ms""#, abi::SL_TREE_PIFO, abi::SL_RANK_EARLIEST_DEADLINE, 5000),
+        ("pifo", r#", "priority": 4"#, abi::SL_TREE_PIFO, abi::SL_RANK_PRIORITY, 0),
+    ] {
+        let (other, new) = table(&office(scheduler, more), &numbers.owners, &weighted);
+        let (node, leaf) = (&other.nodes[&(LINK + 2)], &other.nodes[&0]);
+        assert_eq!((node.discipline, node.rank, leaf.request), (discipline, rank, request), "{scheduler}");
+        assert_eq!(new.gone(), vec![LINK + 1], "{scheduler} is another node");
+        let built = other.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+        let read = TreeTable::read(built.state());
+        assert!(read.includes(&other) && other.includes(&read), "{scheduler}");
+    }
+    let slack = office(r#"pifo", "rank": "slack"#, r#", "latency_budget": "5ms""#);
+    let deadline = office(by_deadline, r#", "latency_budget": "5ms""#);
+    let (first, numbers_of_first) = table(&deadline, &[], &TreeTable::empty());
+    assert_eq!(
+        table(&slack, &numbers_of_first.owners, &first).1.gone(),
+        vec![LINK + 1],
+        "another rank is another node"
+    );
+    let longer = office(by_deadline, r#", "latency_budget": "7ms""#);
+    let (second, same) = table(&longer, &numbers_of_first.owners, &first);
+    let changed: Vec<u32> = first.changes_to(&second).iter().map(|change| change.at).collect();
+    assert_eq!((changed, same.gone()), (vec![0], vec![]), "a budget changes in place");
     // A class that goes leads to its leaf until that goes too.
     let (last, after) = table(&without_guests(), &others.owners, &urgent);
     for change in urgent.changes_to(&last) {

@@ -307,7 +307,7 @@ fn text() -> impl Strategy<Value = String> {
     let name = "[a-z \"\\\\ä漢/~,:{}]{1,8}";
     let sites = prop::collection::vec((name, any::<prop::sample::Index>(), rates.clone(), 1..=10_000u32), 0..8);
     let plans =
-        prop::collection::vec((name, rates.clone(), prop::sample::select(vec!["10ms", "2kb"]), any::<bool>()), 0..4);
+        prop::collection::vec((name, rates.clone(), prop::sample::select(vec!["10ms", "2kb"]), any::<bool>()), 0..8);
     let subscribers =
         prop::collection::vec((name, any::<prop::sample::Index>(), any::<prop::sample::Index>(), rates), 0..8);
     (sites, plans, subscribers).prop_map(|(sites, plans, subscribers)| {
@@ -338,12 +338,19 @@ fn text() -> impl Strategy<Value = String> {
             if i > 1 {
                 let mut calls = serde_json::json!({ "id": i, "rate": "31kbit", "queue": "flows" });
                 let mut rest = serde_json::json!({ "id": 14, "name": "rest", "burst": burst });
-                let (scheduler, _) = NodeScheduler::NAMES[(i + usize::from(fifo)) % NodeScheduler::NAMES.len()];
+                let (scheduler, _) = NodeScheduler::NAMES[(2 * i + usize::from(fifo)) % NodeScheduler::NAMES.len()];
                 plan["scheduler"] = scheduler.into();
                 match scheduler {
                     "strict_priority" => (calls["priority"], rest["priority"]) = (2.into(), 15.into()),
                     "deficit_round_robin" => rest["quantum"] = 3000.into(),
                     "round_robin" => {}
+                    "eevdf" => (rest["weight"], rest["quantum"]) = (3.into(), 300.into()),
+                    "pifo" => {
+                        plan.as_object_mut().expect("an object").remove("queue");
+                        plan["rank"] = "slack".into();
+                        calls = serde_json::json!({ "id": i, "latency_budget": "5ms", "limit": 7 });
+                        rest["latency_budget"] = "1s".into();
+                    }
                     _ => rest["weight"] = 3.into(),
                 }
                 plan["classes"] = serde_json::json!([calls, rest]);
