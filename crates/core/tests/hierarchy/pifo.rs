@@ -67,7 +67,7 @@ impl Parent {
             }
             _ => {
                 let link = child.world.nodes[&LINK].ceil.expect("it has one");
-                due - (i128::from(packet.bytes) * i128::from(link.cost()) >> abi::SL_NODE_COST_BITS)
+                due - ((i128::from(packet.bytes) * i128::from(link.cost())) >> abi::SL_NODE_COST_BITS)
             }
         };
         self.ranked.insert(child.number, (rank, self.given));
