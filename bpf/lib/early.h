@@ -6,6 +6,7 @@
 #pragma once
 #include "instances.h"
 #include "police.h"
+#include "worker.h"
 #include "../../sched/early.h"
 
 /* Set before load: engine qdisc queues what arrives. If not, the code is removed by the verifier, and there is no map `state`. */
@@ -33,6 +34,9 @@ static __noinline int sl_queue_is_full(const struct sl_request *d)
 /* Counts a packet that the queue has no room for. The enum sl_refusal; SL_NOT_REFUSED: there is room. d->hash is set. */
 static __always_inline u32 sl_drop_early(const struct sl_request *d)
 {
+	/* What passes a process by does not come to its queue. There is one receive queue. */
+	if (sl_is_wire && !sl_worker_is_seen(0, d->now_ns))
+		return SL_NOT_REFUSED;
 	if (!sl_drops_early || d->direction != SL_INGRESS || sl_likely(!sl_queue_is_full(d)))
 		return SL_NOT_REFUSED;
 	return sl_refuse_before(d, SL_LIMIT_EARLY);

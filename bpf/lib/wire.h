@@ -8,7 +8,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include "../../abi/sched.h"
-#include "../../abi/wire.h"
+#include "worker.h"
 
 #define SL_ETH_LLDP 0x88cc
 
@@ -21,14 +21,6 @@ struct {
 	__type(value, u32);
 	__uint(max_entries, SL_WIRE_QUEUES);
 } sockets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32); /* receive queue */
-	__type(value, struct sl_wire_worker);
-	__uint(max_entries, SL_WIRE_QUEUES);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} workers SEC(".maps");
 
 /* As in qdisc.bpf.c; programs do not read it here. */
 struct {
@@ -51,11 +43,9 @@ static __always_inline int sl_is_lldp(const struct xdp_md *ctx)
 static __always_inline int sl_to_worker(struct xdp_md *ctx, const struct sl_request *d, struct sl_xdp_meta class)
 {
 	u32 queue = ctx->rx_queue_index;
-	struct sl_wire_worker *w = bpf_map_lookup_elem(&workers, &queue);
 	struct sl_wire_meta *m;
 
-	/* The process writes the time before it takes packets: the difference may be below 0. */
-	if (!w || sl_unlikely((s64)(d->now_ns - *(volatile u64 *)&w->seen_ns) > (s64)SL_WIRE_PATIENCE_NS))
+	if (sl_unlikely(!sl_worker_is_seen(queue, d->now_ns)))
 		return XDP_PASS;
 	if (bpf_xdp_adjust_meta(ctx, -(int)(sizeof(*m) - sizeof(class))))
 		return XDP_PASS;
