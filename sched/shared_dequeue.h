@@ -3,8 +3,11 @@
  * The flat scheduler (core.h) as one of several instances that share a link: the rate, the ceilings and guarantees of classes, and their weights
  * hold for all of them together. Its own configuration has the limits and queues of classes, and no rates.
  *
+ *	shared_begin	an instance begins: it has nothing
  *	shared_dequeue	send this slot, or wait until then, or idle; in the place of sl_dequeue
+ *	shared_waits	whether sl_dequeue may send now; then shared_charge is to follow each packet
  *	shared_stop	the instance ends: it gives back what it has
+ *	shared_renew	the link has another configuration: the instance leaves all classes, and keeps its debts alone
  *
  * A guarantee counts for the link alone: in an instance, its class takes turns with the other classes that may draw by a guarantee.
  *
@@ -106,12 +109,55 @@ SL_GLOBAL int shared_leave(struct sl_shared_instance *x SL_NONNULL, struct sl_sh
 	return 0;
 }
 
-/* The instance ends, or its link gets another configuration: it leaves all classes, and gives back what it has. Debt is forgiven. */
+/* The instance ends: it leaves all classes, and gives back what it has, at the rates at which it drew that. Debt is forgiven. */
 SL_FN void shared_stop(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f, u64 now_ns)
 {
 	shared_leave(x, l, f, x->joined, now_ns);
 	shared_give_back(x, l, f);
 	shared_give_back_ceilings(x, l, f, ~0ULL);
+}
+
+/* Forgets what the instance has drawn and sent, and until when it waits; its debts are kept, or not. */
+SL_GLOBAL int shared_forget(struct sl_shared_instance *x SL_NONNULL, u32 keeps_debts)
+{
+	u32 c;
+
+	x->credit_bytes = keeps_debts ? sl_min(x->credit_bytes, 0) : 0;
+	sl_for (c, SL_CLASSES) {
+		s32 *bytes = sl_at(x->ceiling_bytes, c);
+
+		*bytes = keeps_debts ? sl_min(*bytes, 0) : 0;
+		*sl_at(x->spent_bytes, c) = 0;
+		*sl_at(x->ceiling_full, c) = 0;
+	}
+	x->refused = x->assured = x->unreported = x->charged = 0;
+	x->full = x->link_opens_ns = x->retry_ns = 0;
+	return 0;
+}
+
+/*
+ * The link has another configuration than that by which the instance drew: it leaves all classes and forgets its credit, of a batch at most, since the
+ * rates at which that was drawn may be gone. Debt stays. Of a class that was charged for a draw, and of which less was sent, the service stays ahead by
+ * up to a batch.
+ */
+SL_GLOBAL int shared_renew(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL)
+{
+	u64 gone = x->joined;
+	u32 n, c;
+
+	sl_for_bits (n, c, gone)
+		shares_leave(&l->classes, x, c);
+	shared_forget(x, 1);
+	return 0;
+}
+
+/* An instance begins. What a former one of this number had is gone: it has ended by shared_stop or shared_renew. */
+SL_FN void shared_begin(struct sl_shared_instance *x, u32 number)
+{
+	shared_forget(x, 0);
+	x->joined = x->draws = x->gave_back_ns = 0;
+	x->scarce = 0;
+	x->number = number & (SL_SHARED_INSTANCES - 1);
 }
 
 /* Draws for those of these ready classes that have a ceiling and no credit of it; the others are held. */
@@ -321,17 +367,22 @@ SL_GLOBAL u64 shared_prepare(struct sl_sched *s SL_NONNULL, struct sl_shared_ins
 	return s->held ? sl_min(wake_ns ? wake_ns : SL_SHARED_LOST, s->held_until_ns) : wake_ns;
 }
 
+/* Gets credit if it is needed. 0: sl_dequeue may send; else until when nothing may, or any time, if there is nothing. */
+SL_FN u64 shared_waits(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f,
+		       u64 now_ns)
+{
+	return sl_likely(shared_has_credit(s, x, f, now_ns)) ? 0 : shared_prepare(s, x, l, f, now_ns);
+}
+
 SL_FN struct sl_verdict shared_dequeue(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l,
 				       const struct sl_shared_conf *f, u64 now_ns)
 {
 	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0, 0 };
 
-	if (sl_unlikely(!shared_has_credit(s, x, f, now_ns))) {
-		v.wake_ns = shared_prepare(s, x, l, f, now_ns);
-		if (v.wake_ns) {
-			v.action = s->backlog_pkts ? SL_WAIT : SL_IDLE;
-			return v;
-		}
+	v.wake_ns = shared_waits(s, x, l, f, now_ns);
+	if (v.wake_ns) {
+		v.action = s->backlog_pkts ? SL_WAIT : SL_IDLE;
+		return v;
 	}
 	v = sl_dequeue(s, now_ns);
 	if (sl_likely(v.action == SL_SEND))

@@ -39,6 +39,11 @@ static void core_stop(struct sl_shared_instance *x, struct sl_shared_link *link,
 	shared_stop(x, link, conf, now_ns);
 }
 
+static void core_renew(struct sl_shared_instance *x, struct sl_shared_link *link)
+{
+	shared_renew(x, link);
+}
+
 const struct sl_shared_core_table {
 	u32 sched_bytes;
 	u32 link_bytes;
@@ -53,6 +58,7 @@ const struct sl_shared_core_table {
 	void (*dequeue)(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *link,
 			const struct sl_shared_conf *conf, u64 now_ns, struct sl_verdict *verdict);
 	void (*stop)(struct sl_shared_instance *x, struct sl_shared_link *link, const struct sl_shared_conf *conf, u64 now_ns);
+	void (*renew)(struct sl_shared_instance *x, struct sl_shared_link *link);
 } sl_shared_core = {
 	.sched_bytes = sizeof(struct sl_sched),
 	.link_bytes = sizeof(struct sl_shared_link),
@@ -65,4 +71,5 @@ const struct sl_shared_core_table {
 	.leave = core_leave,
 	.dequeue = core_dequeue,
 	.stop = core_stop,
+	.renew = core_renew,
 };

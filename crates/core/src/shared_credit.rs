@@ -33,6 +33,7 @@ pub struct SharedCore {
         *mut RawVerdict,
     ),
     stop: unsafe extern "C" fn(*mut abi::sl_shared_instance, *mut abi::sl_shared_link, *const abi::sl_shared_conf, u64),
+    renew: unsafe extern "C" fn(*mut abi::sl_shared_instance, *mut abi::sl_shared_link),
 }
 
 unsafe extern "C" {
@@ -99,13 +100,17 @@ pub struct Class {
     pub level: u32,
     /// The most that it sends, bit/s.
     pub ceiling: Option<u64>,
+    /// Burst of its ceiling, if that is longer than the link's, ns at the ceiling.
+    pub ceiling_burst_ns: u64,
     /// The least that it can send, bit/s.
     pub guarantee: Option<u64>,
+    /// Burst of its guarantee, if that is longer than what the core needs, ns at the guarantee.
+    pub guarantee_burst_ns: u64,
 }
 
 impl Default for Class {
     fn default() -> Class {
-        Class { weight: 1, level: 0, ceiling: None, guarantee: None }
+        Class { weight: 1, level: 0, ceiling: None, ceiling_burst_ns: 0, guarantee: None, guarantee_burst_ns: 0 }
     }
 }
 
@@ -126,13 +131,14 @@ impl Conf {
             into.weight = class.weight.max(1);
             into.level = class.level;
             if let Some(bits_per_second) = class.ceiling {
-                into.ceiling = rate(bits_per_second, burst_ns, frame_bytes);
+                into.ceiling = rate(bits_per_second, burst_ns.max(class.ceiling_burst_ns), frame_bytes);
                 conf.ceilings |= 1 << c;
             }
             if let Some(bits_per_second) = class.guarantee {
                 // The burst makes up for the time in which others spend what they have drawn before.
                 let late_ns = u64::from(2 * abi::SL_SHARED_AHEAD_NS) + u64::from(instances) * batch_ns;
-                into.guarantee = rate(bits_per_second, burst_ns.max(late_ns), frame_bytes);
+                let burst_ns = burst_ns.max(late_ns).max(class.guarantee_burst_ns);
+                into.guarantee = rate(bits_per_second, burst_ns, frame_bytes);
                 conf.guarantees |= 1 << c;
             }
         }
@@ -142,6 +148,11 @@ impl Conf {
     /// The configuration, as the kernel's maps would show it.
     pub fn raw(&self) -> &abi::sl_shared_conf {
         &self.0
+    }
+
+    /// The configuration, to be written into the kernel's maps.
+    pub fn into_raw(self) -> Box<abi::sl_shared_conf> {
+        self.0
     }
 }
 
@@ -220,6 +231,12 @@ impl Instance {
             )
         };
         raw.into()
+    }
+
+    /// The link has another configuration from now on: the instance leaves its classes, and keeps its debts alone.
+    pub fn renew(&mut self, link: &Link) {
+        // SAFETY: own is this instance's, and the words of the link are changed by atomic operations.
+        unsafe { (SharedCore::built_in().renew)(&mut *self.own, link.as_ptr()) }
     }
 
     /// Leaves the link, and gives back what it has drawn.

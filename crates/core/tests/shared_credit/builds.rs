@@ -11,6 +11,7 @@ pub const JOIN: u32 = 2;
 pub const LEAVE: u32 = 3;
 pub const DEQUEUE: u32 = 4;
 pub const STOP: u32 = 5;
+pub const RENEW: u32 = 6;
 
 /// `struct sl_verdict`.
 #[repr(C)]

@@ -21,6 +21,7 @@ laws! {
     guarantees_are_kept: world::of(16);
     queues_that_run_empty_leave: world::of(64);
     instances_that_end_leave_nothing_behind: world::of(64);
+    changes_leave_debts_alone: world::of(16);
     stopped_queues_hold_up_no_others: world::of(8);
     fast_links_touch_shared_words_rarely: world::of(8);
 }
@@ -308,6 +309,38 @@ fn instances_that_end_leave_nothing_behind(stepped: &'static Stepped, case: &Cas
         prop_assert!(own.ceiling_bytes[0] <= 0, "instance {} keeps {} bytes of a ceiling", n, own.ceiling_bytes[0]);
         prop_assert!(own.unreported | own.charged == 0, "instance {} has not reported what it sent", n);
     }
+    Ok(())
+}
+
+/// When a link gets another configuration, instances leave all classes and keep their debts alone; then the new rates and weights hold.
+fn changes_leave_debts_alone(stepped: &'static Stepped, case: &Case) -> TestCaseResult {
+    let mut classes = weighted(case);
+    classes[0].ceiling = Some(case.rate / 3);
+    let mut world = World::new(stepped, case, &classes, spread(case, 2), 0);
+    world.run_until(START_NS + time_of(case, 300))?;
+    let had: Vec<_> = world.instances.iter().map(|one| (one.own().credit_bytes, one.own().ceiling_bytes[0])).collect();
+    let burst_before_ns = world.conf.raw().link.burst >> 6;
+    let mut random = Random::new(case.seed);
+    let rate = case.rate * (1 + random.below(8)) / (1 + random.below(4));
+    let case = Case { rate, weights: [case.weights[1], case.weights[0]], ..case.clone() };
+    world.renew_all(rate, case.burst_ns, &weighted(&case));
+    prop_assert_eq!(world.link.words().classes.active.value, 0);
+    for (n, (instance, (credit, of_ceiling))) in world.instances.iter().zip(had).enumerate() {
+        let own = instance.own();
+        let has = (own.credit_bytes, own.ceiling_bytes[0]);
+        prop_assert_eq!(has, (credit.min(0), of_ceiling.min(0)), "instance {} had {} and {}", n, credit, of_ceiling);
+        prop_assert!(own.unreported | own.charged | own.joined | own.refused == 0, "instance {} is in a class", n);
+    }
+    let from = world.now_ns;
+    let length = time_of(&case, 3_000 + 100 * u64::from(case.instances));
+    world.run_until(from + length)?;
+    let bound = allowance(&world, &case);
+    let sent = || world.sent.iter().filter(|sent| sent.at_ns >= from).map(|sent| (sent.at_ns, sent.bytes));
+    let ahead = most_ahead(sent(), rate);
+    prop_assert!(ahead <= bound, "{} bytes ahead, the bound is {}", ahead, bound);
+    let (got, told) = (sent().map(|(_, bytes)| f64::from(bytes)).sum::<f64>(), bytes_in(rate, length));
+    let owed = bytes_in(rate, burst_before_ns + 2 * u64::from(abi::SL_SHARED_AHEAD_NS));
+    prop_assert!(got > 0.995 * told - bound - owed, "{} of {} bytes", got, told);
     Ok(())
 }
 

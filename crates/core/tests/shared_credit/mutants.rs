@@ -58,6 +58,15 @@ mutants! {
     credit_of_ceilings_is_kept breaks "links::instances_that_end_leave_nothing_behind":
         "shared_dequeue.h",
         "shared_give_back_ceilings(x, l, f, ~0ULL);" => ";";
+    credit_outlives_its_rates breaks "links::changes_leave_debts_alone":
+        "shared_dequeue.h",
+        "x->credit_bytes = keeps_debts ? sl_min(x->credit_bytes, 0) : 0;" => ";";
+    changes_forgive_debts breaks "links::changes_leave_debts_alone":
+        "shared_dequeue.h",
+        "\tshared_forget(x, 1);" => "\tshared_forget(x, 0);";
+    classes_are_not_left_at_a_change breaks "links::changes_leave_debts_alone":
+        "shared_dequeue.h",
+        "u64 gone = x->joined;" => "u64 gone = 0;";
     reports_are_made_twice breaks "links::instances_that_end_leave_nothing_behind":
         "shared_shares.h",
         "x->unreported = x->charged = 0;" => "x->charged = 0;";

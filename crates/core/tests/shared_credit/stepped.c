@@ -12,7 +12,7 @@ static void stepped_yield(void);
 
 #define STEPPED_STACK_BYTES (256 * 1024)
 
-enum stepped_kind { STEPPED_FILL, STEPPED_GIVE_BACK, STEPPED_JOIN, STEPPED_LEAVE, STEPPED_DEQUEUE, STEPPED_STOP };
+enum stepped_kind { STEPPED_FILL, STEPPED_GIVE_BACK, STEPPED_JOIN, STEPPED_LEAVE, STEPPED_DEQUEUE, STEPPED_STOP, STEPPED_RENEW };
 
 /* A call: what it is about, and its answer. */
 struct stepped_call {
@@ -67,6 +67,9 @@ static void stepped_run(void)
 		break;
 	case STEPPED_STOP:
 		shared_stop(c->own, c->link, c->conf, c->now);
+		break;
+	case STEPPED_RENEW:
+		shared_renew(c->own, c->link);
 		break;
 	default:
 		c->verdict = shared_dequeue(c->sched, c->own, c->link, c->conf, c->now);

@@ -1,6 +1,6 @@
 //! Random links and interleavings, and what runs them.
 
-use crate::builds::{Call, DEQUEUE, STOP, Stepped};
+use crate::builds::{Call, DEQUEUE, RENEW, STOP, Stepped};
 use proptest::{prelude::*, strategy::BoxedStrategy, test_runner::TestCaseError};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf, Instance, Link};
@@ -81,6 +81,23 @@ pub struct Sent {
     pub bytes: u32,
 }
 
+/// The configuration of the schedulers of a link with these classes.
+fn schedulers(classes: &[Class]) -> Box<abi::sl_sched_conf> {
+    let mut sched: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
+    let has_levels = classes.iter().any(|class| class.level != classes[0].level);
+    sched.kind = if has_levels { abi::SL_STRICT_PRIORITY } else { abi::SL_WEIGHTED_FAIR_QUEUING };
+    sched.generation = 1;
+    sched.slots = 64;
+    for (class, shared) in sched.classes.iter_mut().zip(classes) {
+        class.limit_pkts = 1000;
+        class.limit_bytes = 10_000_000;
+        class.quantum_bytes = FRAME;
+        class.weight = shared.weight;
+        class.level = shared.level as _;
+    }
+    sched
+}
+
 /// Instances of a link, and their calls.
 pub struct World {
     pub stepped: &'static Stepped,
@@ -106,18 +123,7 @@ impl World {
     /// Instances of a link with these classes; `backlogged` has the classes of each instance as bits.
     pub fn new(stepped: &'static Stepped, case: &Case, classes: &[Class], backlogged: Vec<u64>, bytes: u32) -> World {
         let n = case.instances as usize;
-        let mut sched: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
-        let has_levels = classes.iter().any(|class| class.level != classes[0].level);
-        sched.kind = if has_levels { abi::SL_STRICT_PRIORITY } else { abi::SL_WEIGHTED_FAIR_QUEUING };
-        sched.generation = 1;
-        sched.slots = 64;
-        for (class, shared) in sched.classes.iter_mut().zip(classes) {
-            class.limit_pkts = 1000;
-            class.limit_bytes = 10_000_000;
-            class.quantum_bytes = FRAME;
-            class.weight = shared.weight;
-            class.level = shared.level as _;
-        }
+        let sched = schedulers(classes);
         let mut world = World {
             stepped,
             random: Random::new(case.seed),
@@ -197,7 +203,22 @@ impl World {
 
     /// All instances end, interleaved at random.
     pub fn stop_all(&mut self) {
-        (0..self.instances.len()).for_each(|n| self.begin(n, STOP));
+        self.call_all(STOP);
+    }
+
+    /// Another configuration takes force in all instances.
+    pub fn renew_all(&mut self, rate: u64, burst_ns: u64, classes: &[Class]) {
+        self.conf = Conf::new(self.instances.len() as u32, rate, burst_ns, FRAME, classes);
+        self.call_all(RENEW);
+        let sched = schedulers(classes);
+        for n in 0..self.instances.len() {
+            self.instances[n].scheduler().configure(&sched, self.now_ns);
+            self.wakes_ns[n] = Some(self.now_ns);
+        }
+    }
+
+    fn call_all(&mut self, kind: u32) {
+        (0..self.instances.len()).for_each(|n| self.begin(n, kind));
         while !self.under_way.is_empty() {
             let n = self.under_way[self.random.below(self.under_way.len() as u64) as usize];
             if self.stepped.go_on(n) {
