@@ -22,6 +22,8 @@ const volatile u32 sl_split_ifb = 0;  /* ifindex of the device that splits what 
 const volatile u32 sl_l3_type = 0;  /* the device has no Ethernet header */
 const volatile u32 sl_marks = 0;  /* bits of the directions in which a hook before the queue pays marks */
 const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
+const volatile u32 sl_shares =
+	0; /* those below mq share a link, if their configuration has one; there are up to SL_SHARED_INSTANCES */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -48,6 +50,8 @@ struct {
 } sched_conf SEC(".maps");
 
 u32 sl_used[SL_INSTANCES];
+
+#include "lib/shared_link.h"
 
 static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
 {
@@ -128,6 +132,8 @@ SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u32 n, u64 live, u64 now_n
 		return -ENOENT;
 	sl_set_flow_of_lone(s, n, now_ns);
 	sl_configure(s, conf, now_ns);
+	if (sl_shares)
+		sl_shared_renew(n);
 	return s->direction == SL_EGRESS ? sl_keep_from_fast_path(s, t->limited[SL_EGRESS]) : 0;
 }
 
@@ -256,25 +262,54 @@ drop:
 	return sl_drop_packet(sch, skb, to_free);
 }
 
+/* A queue without packets is asked once more. Below mq it leaves the classes of the link that it has joined, and gives back credit that others lack. */
+static __always_inline void sl_rest(u32 n)
+{
+	struct sl_shared_instance *x = sl_shared_instance_of(n);
+	struct sl_sched *s;
+	u64 live, now;
+
+	if (!x || !(x->joined || (x->scarce && x->credit_bytes > 0)))
+		return;
+	s = sl_state_of(n);
+	live = sl_live.word;
+	now = bpf_ktime_get_ns();
+	if (s && !sl_sync(s, n, live, now))
+		sl_shared_idle(s, n, live, now);
+}
+
 SEC("struct_ops/sl_dequeue")
 struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 {
+	struct sl_verdict v = { .action = SL_WAIT };
+	struct sl_shared_part part;
 	struct sl_held_packet *held;
 	u32 n = sch->limit;
-	struct sl_verdict v;
 	struct sl_sched *s;
 	struct sk_buff *skb;
-	u64 now;
+	u64 now, live;
 
-	if (!sch->q.qlen) /* every second call: the kernel asks until there is nothing */
+	if (!sch->q.qlen) { /* every second call: the kernel asks until there is nothing */
+		if (sl_shares)
+			sl_rest(n);
 		return NULL;
+	}
 	s = sl_state_of(n);
 	if (!s)
 		return NULL;
 	now = bpf_ktime_get_ns();
-	if (sl_sync(s, n, sl_live.word, now))
+	live = sl_live.word;
+	if (sl_sync(s, n, live, now))
 		return NULL;
-	v = sl_dequeue(s, now);
+	part = sl_shared_part_of(s, n, live);
+	if (part.x)
+		v.wake_ns = shared_waits(s, part.x, part.l, part.f, now);
+	if (!part.x || !v.wake_ns)
+		v = sl_dequeue(s, now);
+	else if (!s->backlog_pkts)
+		v.action = SL_IDLE;
+	if (part.x && v.action == SL_SEND)
+		shared_charge(part.x, part.f, v.class, sl_at(s->slot, v.slot)->wire_bytes);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, n, now);
 	if (v.action != SL_SEND) {
@@ -321,6 +356,8 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 	sch->limit = n;
 	if (s->direction == SL_INGRESS)
 		sl_live.arrivals = n + 1;
+	if (sl_shares)
+		sl_shared_end(s, n, sl_live.word, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -344,6 +381,8 @@ void BPF_PROG(sl_qdisc_reset, struct Qdisc *sch)
 		sl_free_held(held);
 	}
 	sl_clear(s);
+	if (sl_shares)
+		sl_shared_end(s, n, sl_live.word, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops/sl_destroy")

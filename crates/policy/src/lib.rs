@@ -28,6 +28,7 @@ mod link;
 mod lint;
 mod mark;
 pub mod network;
+mod one_queue;
 mod parse;
 mod policy;
 mod print;
@@ -63,8 +64,9 @@ pub use forward::{
 };
 pub use ipnet::IpNet;
 pub use limit::Limit;
-pub use link::{Cells, Framing, Link, SplitGso};
+pub use link::{Cells, Framing, Link, LinkQueues, SplitGso};
 pub use network::NetworkPolicy;
+pub use one_queue::OneQueue;
 pub use parse::pointer::pointers;
 pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for, parse_file_with};
 pub use policy::{

@@ -16,6 +16,8 @@ pub struct Link {
     pub burst: Option<Bytes>,
     /// Whether packets larger than a frame (GSO) are split before they are queued.
     pub split_gso: SplitGso,
+    /// Which tx queues of the interface are used.
+    pub queues: LinkQueues,
 }
 
 /// The cost of a packet on the link beyond its IP length.
@@ -98,6 +100,24 @@ pub enum SplitGso {
 impl SplitGso {
     /// Every choice with its name in policy files.
     pub const NAMES: &[(&str, SplitGso)] = &[("auto", SplitGso::Auto), ("on", SplitGso::On), ("off", SplitGso::Off)];
+}
+
+/// Which tx queues of an interface that has several are used for departures that are shaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkQueues {
+    /// All of them if the rate is so high that one lock could be too slow, and the policy holds over several queues; else one.
+    #[default]
+    Auto,
+    /// One queue with one lock.
+    One,
+    /// Each has a scheduler, and all of them share the rate.
+    All,
+}
+
+impl LinkQueues {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, LinkQueues)] =
+        &[("auto", LinkQueues::Auto), ("one", LinkQueues::One), ("all", LinkQueues::All)];
 }
 
 #[cfg(test)]

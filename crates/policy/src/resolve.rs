@@ -7,12 +7,13 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::engine::Engine;
 use crate::excerpt::excerpt;
 use crate::limits::{self, Demand};
+use crate::link::LinkQueues;
 use crate::lint::{class_span, lint};
 use crate::network::{self, NetworkPolicy, NodeScheduler};
 use crate::policy::{Class, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
 use crate::rate::Rate;
 use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
-use crate::{sums, window};
+use crate::{one_queue, sums, window};
 use std::collections::BTreeMap;
 
 /// Chooses every open value of the policy, and checks it against the link.
@@ -140,6 +141,7 @@ fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
         framing: policy.link.framing,
         link_burst: policy.link.burst,
         split_gso: policy.link.split_gso,
+        queues: policy.link.queues,
         limits: policy.limits.resolved(),
         default_class,
         urgent_class,
@@ -153,6 +155,10 @@ fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
         not_on_tc: not_on_tc.map(|finding| Diagnostics::new(source.clone(), vec![finding])),
         remarks: Diagnostics::default(),
     };
+    if let Some(finding) = one_queue::refused(policy, &resolved) {
+        findings.push(finding);
+        return Err(Diagnostics::new(source, findings));
+    }
     findings.extend(window::remarks(policy, &resolved));
     resolved.remarks = Diagnostics::new(source, findings);
     Ok(resolved)
@@ -247,10 +253,15 @@ fn spell_out<T: Clone>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>) -> Vec
     values
 }
 
-/// The error for a discipline that engine `tc` lacks: no engine substitutes another one.
+/// The error for what engine `tc` lacks: a discipline, as no engine substitutes another one, or several queues.
 fn not_on_tc(policy: &Policy) -> Option<Diagnostic> {
     if policy.mode == Mode::ClassifyOnly {
         return None;
+    }
+    if policy.link.queues == LinkQueues::All {
+        let finding = Diagnostic::error(Kind::Engine, "engine tc cannot use all tx queues: HTB has one lock");
+        let help = "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or `\"queues\": \"auto\"`";
+        return Some(finding.at(policy.origin.span("/link/queues"), "needs engine qdisc").help(help));
     }
     let scheduler = policy.scheduler;
     let instead = scheduler.instead_on_tc(policy.rank)?;

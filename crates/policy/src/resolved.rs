@@ -6,7 +6,7 @@ use crate::class_id::ClassId;
 use crate::diagnostic::Diagnostics;
 use crate::engine::Engine;
 use crate::forward::Forward;
-use crate::link::{Framing, SplitGso};
+use crate::link::{Framing, LinkQueues, SplitGso};
 use crate::network::{Network, Way};
 use crate::policy::{Exceed, Malformed, Mode, Rule};
 use crate::queue::{Codel, Hosts, Queue};
@@ -51,6 +51,8 @@ pub struct Resolved {
     pub link_burst: Option<Bytes>,
     /// Whether packets larger than a frame are split before they are queued.
     pub split_gso: SplitGso,
+    /// Which tx queues are used for departures that are shaped.
+    pub queues: LinkQueues,
     /// Ceilings of the interface, enforced by dropping, with bursts.
     pub limits: Limits,
     /// The class of packets that no rule matches.

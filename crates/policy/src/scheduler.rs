@@ -18,7 +18,8 @@ impl Scheduler {
     pub const WEIGHTED_FAIR_QUEUING: Scheduler = Scheduler(abi::SL_WEIGHTED_FAIR_QUEUING);
     /// Push-in first-out: a [`Rank`] decides each packet's place.
     pub const PIFO: Scheduler = Scheduler(abi::SL_PIFO);
-    const ROUND_ROBIN: Scheduler = Scheduler(abi::SL_ROUND_ROBIN);
+    /// Each backlogged class in turn, with one packet.
+    pub const ROUND_ROBIN: Scheduler = Scheduler(abi::SL_ROUND_ROBIN);
 
     /// The unit in which classes share the link, an `enum sl_share`; under PIFO the rank decides.
     pub(crate) fn share(self) -> u32 {

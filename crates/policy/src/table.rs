@@ -3,7 +3,7 @@
 use crate::dscp;
 use crate::forward::{Forward, ForwardSource, Target};
 use crate::icmp;
-use crate::link::{Cells, Framing, SplitGso};
+use crate::link::{Cells, Framing, LinkQueues, SplitGso};
 use crate::policy::{ClassFrom, Exceed, IcmpType, Malformed, Mode, Rule, Terms};
 use crate::queue::Flows;
 use crate::resolved::{Resolved, ResolvedClass};
@@ -99,10 +99,15 @@ fn link(resolved: &Resolved) -> String {
     if let Some(burst) = resolved.link_burst {
         text += &format!(", burst {burst}");
     }
-    text + match resolved.split_gso {
+    text += match resolved.split_gso {
         SplitGso::Auto => "",
         SplitGso::On => ", GSO split",
         SplitGso::Off => ", GSO whole",
+    };
+    text + match resolved.queues {
+        LinkQueues::Auto => "",
+        LinkQueues::One => ", one tx queue",
+        LinkQueues::All => ", all tx queues",
     }
 }
 

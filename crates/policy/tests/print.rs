@@ -29,8 +29,16 @@ fn link() -> impl Strategy<Value = Link> {
     });
     let framing = prop_oneof![Just(Framing::default()), presets, custom];
     let split = prop::sample::select(SplitGso::NAMES).prop_map(|(_, split)| split);
-    (option::of(rate()), option::of(rate()), framing, option::of(bytes()), split).prop_map(
-        |(rate, ingress_rate, framing, burst, split_gso)| Link { rate, ingress_rate, framing, burst, split_gso },
+    let queues = prop::sample::select(LinkQueues::NAMES).prop_map(|(_, queues)| queues);
+    (option::of(rate()), option::of(rate()), framing, option::of(bytes()), split, queues).prop_map(
+        |(rate, ingress_rate, framing, burst, split_gso, queues)| Link {
+            rate,
+            ingress_rate,
+            framing,
+            burst,
+            split_gso,
+            queues,
+        },
     )
 }
 

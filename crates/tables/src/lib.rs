@@ -14,6 +14,7 @@ mod matcher;
 mod queues;
 mod ranges;
 mod rule;
+mod shared;
 pub mod tree;
 mod virtual_queue;
 
@@ -46,8 +47,12 @@ pub struct Context<'a> {
     pub ingress_rate: Option<Rate>,
     /// Whether programs cannot look into the queue of arrivals, so that each class gets a virtual one, by which packets are dropped early.
     pub virtual_queues: bool,
+    /// Number of tx queues with a scheduler each; 0: one scheduler serves all. If departures are shaped, they share the rate.
+    pub queues: u32,
     /// Bytes of link-layer header that the host counts in a packet's length: 14 for Ethernet, 0 without a header.
     pub header_bytes: u32,
+    /// Largest network-layer packet that is no super-packet, bytes.
+    pub mtu_bytes: u32,
     /// The interfaces of the machine: name and index.
     pub interfaces: &'a [(String, u32)],
 }
@@ -64,6 +69,8 @@ pub struct Compiled {
     pub shared: Vec<(u8, String)>,
     /// The values of `sched_conf` for this buffer, by direction.
     pub sched: [Box<abi::sl_sched_conf>; abi::SL_DIRECTIONS as usize],
+    /// The value of `shared_conf` for this buffer; zeroes if schedulers share nothing.
+    pub shared_link: Box<abi::sl_shared_conf>,
 }
 
 /// Lowers a resolved policy. Fails where the rules need more room than the tables have, or name an interface that the
@@ -105,6 +112,7 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
         ranges,
         shared,
         sched: [queues::conf(policy, context, abi::SL_EGRESS), queues::conf(policy, context, abi::SL_INGRESS)],
+        shared_link: shared::conf(policy, context),
     })
 }
 

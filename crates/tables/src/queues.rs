@@ -1,12 +1,12 @@
 //! The scheduler's configuration: its discipline, limits, levels, shares, buckets.
 
-use crate::{Context, bucket};
+use crate::{Context, bucket, shared};
 use sluice_abi as abi;
 use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rate, Resolved, ResolvedClass};
 
 /// Burst of a shaped link where the policy names none: it makes up for a late timer, and is far less than a frame at the rates
 /// where a burst is felt.
-const LINK_BURST_NS: u64 = 250_000;
+pub(crate) const LINK_BURST_NS: u64 = 250_000;
 /// Burst of a guarantee: the amount that a class may catch up after other classes' guarantees went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
 const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
@@ -45,6 +45,9 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
         let to = &mut conf.classes[usize::from(class.id.0)];
         fill(to, class, level(class.priority), direction);
         fill_queue(to, class, link_rate);
+    }
+    if direction == abi::SL_EGRESS && shared::is_shared(policy, context) {
+        shared::leave_out_rates(&mut conf);
     }
     conf
 }
@@ -104,8 +107,13 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
     }
     if let Some(rate) = class.rate {
         to.rate_cost = bucket::cost(rate);
-        to.rate_burst_ns = GUARANTEE_BURST_NS.max(bucket::duration_ns(GUARANTEE_BURST_BYTES, rate));
+        to.rate_burst_ns = guarantee_burst_ns(rate);
     }
+}
+
+/// Burst of a guarantee, ns at its rate.
+pub(crate) fn guarantee_burst_ns(rate: Rate) -> u64 {
+    GUARANTEE_BURST_NS.max(bucket::duration_ns(GUARANTEE_BURST_BYTES, rate))
 }
 
 #[cfg(test)]
@@ -127,7 +135,9 @@ mod tests {
             egress_rate: resolved.link_rate,
             ingress_rate,
             virtual_queues: false,
+            queues: 0,
             header_bytes: 14,
+            mtu_bytes: 1500,
             interfaces: &[],
         };
         conf(&resolved, &context, direction)

@@ -52,7 +52,9 @@ fn compiled(policy: &Policy) -> Compiled {
         egress_rate: None,
         ingress_rate: None,
         virtual_queues: false,
+        queues: 0,
         header_bytes: 14,
+        mtu_bytes: 1500,
         interfaces: &interfaces,
     };
     compile(&resolved(policy), &context).expect("fits")

@@ -45,7 +45,9 @@ fn tables_of(text: String) -> Box<abi::sl_tables> {
         egress_rate: None,
         ingress_rate: None,
         virtual_queues: false,
+        queues: 0,
         header_bytes: 14,
+        mtu_bytes: 1500,
         interfaces: &[],
     };
     sluice_tables::compile(&resolved, &context).expect("compiles").tables

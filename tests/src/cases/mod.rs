@@ -44,6 +44,7 @@ mod rights;
 mod serve;
 mod sets;
 mod shaping;
+mod shared_queues;
 mod shares;
 mod subscribers;
 mod top;
@@ -126,6 +127,7 @@ fn suites() -> Vec<Suite> {
         vanishing::commands(),
         gso::suite(),
         mq::suite(),
+        shared_queues::suite(),
         xdp::suite(),
         crash::suite(),
         twin::suite(),

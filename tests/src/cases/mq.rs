@@ -54,7 +54,7 @@ fn check_notes_a_single_queue(lab: &Lab) {
     assert!(doctor.contains("one queue with one lock serves its 4 queues"), "{doctor}");
     lab.down(&ns, "m0");
     let doctor = lab.sluice(&ns, &["doctor"]).ok().stdout;
-    assert!(doctor.contains("4 queues: a shaped link has one queue"), "{doctor}");
+    assert!(doctor.contains("4 queues: a link shaped to more than 1 Gbit/s shares its rate"), "{doctor}");
 }
 
 fn a_shaped_interface_has_one(lab: &Lab) {

@@ -54,6 +54,9 @@ pub struct Loader {
     open: OpenObject,
 }
 
+/// Maps of schedulers that share a link: those of one queue do without.
+const SHARED_LINK: [&str; 3] = ["shared_link", "shared_conf", "shared_instance"];
+
 impl Loader {
     /// The object of the hooks before the queues, without the schedulers' map (`state`), in which it can look whether a queue is full, and without
     /// the maps of engine `xsk`.
@@ -67,7 +70,11 @@ impl Loader {
 
     /// The object of the scheduler as a qdisc.
     pub fn qdisc() -> Result<Loader> {
-        Loader::open("qdisc", QDISC)
+        let mut loader = Loader::open("qdisc", QDISC)?;
+        for map in SHARED_LINK {
+            loader.map(map)?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
+        }
+        Ok(loader)
     }
 
     /// The object of the tree of classes as a qdisc.

@@ -186,6 +186,8 @@ impl Change {
             engine: Some(was.engine).filter(|engine| engine.queues()),
             hook: Some(was.hook),
             ingress_rate: now.ingress_rate,
+            running: Some(was.queues),
+            in_use: None,
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
@@ -411,6 +413,9 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     }
     if was.queues > 0 && plan.queues == 0 && plan.engine == Engine::Qdisc {
         changes.push("one scheduler for all queues instead of one for each");
+    }
+    if was.queues == 0 && plan.queues > 0 && plan.engine == Engine::Qdisc {
+        changes.push("one scheduler for each queue instead of one for all");
     }
     if was.ingress_rate_bps.is_some() != now.ingress_rate.is_some() {
         changes.push("whether arrivals are queued");

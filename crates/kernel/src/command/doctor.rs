@@ -310,11 +310,18 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     let managed = records.iter().find(|record| record.ifindex == interface.ifindex);
     let queues = match (interface.tx_queues, managed) {
         (0 | 1, _) => String::new(),
-        (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
+        (_, Some(record)) if record.queues > 0 => {
+            match policy::resolved(record).ok().and_then(|policy| policy.link_rate) {
+                Some(rate) => format!("; {} queues have a scheduler each, and share {rate}", record.queues),
+                None => format!("; {} queues have a scheduler each, and share no rate", record.queues),
+            }
+        }
         (many, Some(record)) if record.engine.has_qdiscs() => {
             format!("; one queue with one lock serves its {many} queues")
         }
-        (many, _) => format!("; {many} queues: a shaped link has one queue with one lock in place of them"),
+        (many, _) => format!(
+            "; {many} queues: a link shaped to more than 1 Gbit/s shares its rate over them (\"queues\" of \"link\"), a slower one has one queue with one lock in place of them"
+        ),
     };
     let ours = |root: &qdiscs::Qdisc| {
         let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;

@@ -87,6 +87,13 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
             _ => {}
         }
     }
+    if let Some(beyond) = was.iter().find(|one| matches!(one, Missing::Beyond(_))) {
+        let cure = format!(
+            "take them out of use (ethtool -L {0} combined {1}, or tx {1}), or sluice down {0}, then sluice up {0}: this makes a scheduler for each",
+            record.interface, record.queues
+        );
+        return Err(Error::system(format!("{}: {beyond}", record.interface)).help(cure));
+    }
     let policy = policy::resolved(record)?;
     let (ingress, split) = (record.ingress_device(), record.split_device());
     let is = |test: &dyn Fn(&Missing) -> bool| was.iter().any(test);

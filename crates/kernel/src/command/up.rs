@@ -254,7 +254,13 @@ impl Start {
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
         let first = request.engine.unwrap_or(Engine::Qdisc);
         let policy = resolve(&request.policy, rates, first)?.at(&interface.name);
-        let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
+        let options = Options {
+            engine: request.engine,
+            hook: request.hook,
+            ingress_rate: policy.ingress_rate,
+            running: None,
+            in_use: plan::tx_queues_in_use(&interface, root.as_ref())?,
+        };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // The engine limits what a policy may ask for.
         let policy = match plan.engine == first {

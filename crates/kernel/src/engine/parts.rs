@@ -23,6 +23,8 @@ pub(crate) enum Missing {
     Root { device: String, found: String, default: bool },
     /// The children of mq at these queues are not ours.
     Children(Vec<u32>),
+    /// More queues of mq are in use than have a scheduler: these have none.
+    Beyond(Vec<u32>),
     /// The filter that sends packets through the splitter is gone.
     Splitter,
     /// The hook of a side is gone.
@@ -52,6 +54,14 @@ impl fmt::Display for Missing {
             Missing::Children(queues) => {
                 let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
                 write!(f, "the scheduler of queue {} of mq was replaced", numbers.join(", "))
+            }
+            Missing::Beyond(queues) => {
+                let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
+                write!(
+                    f,
+                    "queue {} of mq is in use and has no scheduler, so what it sends is not shaped",
+                    numbers.join(", ")
+                )
             }
             Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
@@ -154,6 +164,12 @@ fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()>
         let others: Vec<u32> = (1..=record.queues).filter(|queue| !ours.contains(queue)).collect();
         if !others.is_empty() {
             found.push(Missing::Children(others));
+        }
+        let children = all.iter().filter(|qdisc| !qdisc.root && qdisc.kind != record.qdisc);
+        let own = |qdisc: &&Qdisc| qdisc.parent.starts_with(super::qdisc::MQ_HANDLE);
+        let beyond: Vec<u32> = children.filter(own).filter_map(place).filter(|n| *n > record.queues).collect();
+        if !beyond.is_empty() {
+            found.push(Missing::Beyond(beyond));
         }
     }
     Ok(())

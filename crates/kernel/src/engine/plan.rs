@@ -3,8 +3,10 @@
 use crate::engine::features::Features;
 use crate::record::{Engine, Hook};
 use crate::system::interface::Interface;
+use crate::system::qdiscs::{self, Qdisc};
+use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::{Mode, Rate, Resolved, SplitGso};
+use sluice_policy::{LinkQueues, Mode, Rate, Resolved, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
@@ -12,8 +14,12 @@ const SPLIT_BELOW: Rate = Rate(1_000_000_000);
 /// Kernel that engine `qdisc` needs, for error texts.
 const NEWER_KERNEL: &str = "a kernel from 6.17 with CONFIG_NET_SCH_BPF (Debian 13's backports have one)";
 
-/// The most queues that have a scheduler each: there is one instance more for arrivals, and one spare.
+/// The most queues that have a scheduler each where nothing is shaped.
 const MOST_QUEUES: u32 = 64;
+/// The most schedulers that share a rate: their instances have numbers of 6 bits, and there is one instance for arrivals, and one spare.
+pub(crate) const MOST_SHARING: u32 = abi::SL_SHARED_INSTANCES - 2;
+/// Up to this rate one lock is enough: it lets some two million packets a second through, and of the smallest frames 1.5 million fill the link.
+const ONE_LOCK_UP_TO: Rate = SPLIT_BELOW;
 
 /// Options of the caller.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,6 +30,10 @@ pub struct Options {
     pub hook: Option<Hook>,
     /// `--ingress-rate`.
     pub ingress_rate: Option<Rate>,
+    /// Of an interface that is managed: the number of queues with a scheduler each, 0 if one scheduler serves all.
+    pub running: Option<u32>,
+    /// The tx queues in use, where the interface may have more of them than schedulers.
+    pub in_use: Option<u32>,
 }
 
 /// The decisions for an interface.
@@ -77,16 +87,24 @@ pub fn plan(
     let split = splits(policy, engine, features, &mut notes);
     let ingress_slow =
         options.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
-    let several =
-        engine == Engine::Qdisc && !is_limited(policy) && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
-    let several = several && interface.tx_queues <= MOST_QUEUES;
-    if several {
-        details.push(format!(
-            "nothing is shaped, so each of the {} queues has a scheduler of its own, below mq",
-            interface.tx_queues
+    let queues = several_queues(policy, engine, interface, options, root)?;
+    match (queues, policy.link_rate) {
+        (0, _) => {}
+        (_, None) => details.push(format!(
+            "nothing is shaped, so each of the {queues} queues has a scheduler of its own, below mq: weights hold within a queue"
+        )),
+        (_, Some(rate)) => notes.push(format!(
+            "each of the {queues} tx queues has a scheduler, below mq, and all of them share {rate}: rate, ceilings, guarantees and weights hold \
+             for all together; limits and fairness between flows hold in each"
+        )),
+    }
+    if queues > 0 && queues < interface.tx_queues {
+        notes.push(format!(
+            "{} can have {} tx queues, and {queues} of them are in use: if more are taken into use (ethtool -L), `sluice ensure` says so",
+            interface.name, interface.tx_queues
         ));
     }
-    let takes_places = engine.has_qdiscs() && !several && root == "mq";
+    let takes_places = engine.has_qdiscs() && queues == 0 && root == "mq";
     notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
     if policy.link_rate.is_none() && engine.has_qdiscs() && policy.arrivals_of.is_empty() {
         notes.push(
@@ -98,7 +116,7 @@ pub fn plan(
         engine,
         hook: choose_hook(policy, interface, options, &mut notes),
         split,
-        queues: if several { interface.tx_queues } else { 0 },
+        queues,
         marks: engine == Engine::Qdisc && !split && policy.marks(),
         classifies: engine.has_qdiscs() && !split && policy.has_leaf_classes(),
         fq_codel: engine == Engine::Tc && features.fq_codel,
@@ -141,23 +159,95 @@ fn splits(policy: &Resolved, engine: Engine, features: &Features, notes: &mut Ve
     split
 }
 
-/// Whether the policy has rates, which only one queue for all can keep.
-fn is_limited(policy: &Resolved) -> bool {
-    policy.network.is_some()
-        || policy.link_rate.is_some()
-        || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
+/// The number of queues that get a scheduler each; 0: one scheduler serves all. Fails where the policy asks for all, and cannot have them.
+fn several_queues(
+    policy: &Resolved,
+    engine: Engine,
+    interface: &Interface,
+    options: &Options,
+    root: &str,
+) -> Result<u32> {
+    let there = options.in_use.map_or(interface.tx_queues, |in_use| in_use.min(interface.tx_queues));
+    if interface.tx_queues <= 1 || !engine.has_qdiscs() {
+        return Ok(0);
+    }
+    let runs_several = options.running.is_some_and(|queues| queues > 0);
+    let why = why_one_queue(policy, engine, there, runs_several);
+    if policy.queues == LinkQueues::All {
+        let fails = |why: &str, cure: &str| {
+            let what = format!("{}: the policy asks for all {there} tx queues: {why}", interface.name);
+            Err(Error::input(what).help(cure.to_owned()))
+        };
+        if let Some(why) = why {
+            let cure = format!(
+                "use fewer (ethtool -L {} combined N, or tx N), or write `\"queues\": \"auto\"`",
+                interface.name
+            );
+            return fails(&why, &cure);
+        }
+        if options.running.is_none() && !can_be_below_mq(root) {
+            return fails(
+                &format!("its root qdisc is {root}, and no mq"),
+                "bring the interface up first, or write `\"queues\": \"auto\"`",
+            );
+        }
+    }
+    Ok(match options.running {
+        _ if why.is_some() => 0,
+        Some(0) if policy.queues != LinkQueues::All => 0,
+        Some(queues) if queues > 0 => queues,
+        _ if options.running.is_none() && !can_be_below_mq(root) => 0,
+        _ => there,
+    })
+}
+
+/// The tx queues in use, of an interface that can have more than may share a rate. None: each may have a scheduler, or the number is not known.
+pub(crate) fn tx_queues_in_use(interface: &Interface, root: Option<&Qdisc>) -> Result<Option<u32>> {
+    if interface.tx_queues <= MOST_SHARING || !root.is_some_and(|root| root.kind == "mq" && root.is_default()) {
+        return Ok(None);
+    }
+    // Of the queues that mq has by default, the kernel shows those in use.
+    let in_use = qdiscs::list(&interface.name)?.iter().filter(|qdisc| qdisc.parent.starts_with(':')).count();
+    Ok(Some(in_use as u32).filter(|in_use| *in_use > 0))
+}
+
+/// Whether a root qdisc is of a device with several queues, which mq can take.
+fn can_be_below_mq(root: &str) -> bool {
+    matches!(root, "mq" | "mqprio" | "noqueue")
+}
+
+/// The reason why one scheduler serves all of an interface's tx queues. None: each has a scheduler. `runs`: each has one now.
+fn why_one_queue(policy: &Resolved, engine: Engine, tx_queues: u32, runs: bool) -> Option<String> {
+    if engine == Engine::Tc {
+        return Some("HTB has one".to_owned());
+    }
+    if policy.queues == LinkQueues::One {
+        return Some("the policy asks for one".to_owned());
+    }
+    if let Some(needs) = policy.needs_one_queue() {
+        return Some(needs.why);
+    }
+    if !policy.is_limited() {
+        return (tx_queues > MOST_QUEUES).then(|| format!("at most {MOST_QUEUES} queues have a scheduler each"));
+    }
+    if tx_queues > MOST_SHARING {
+        return Some(format!("at most {MOST_SHARING} share a rate"));
+    }
+    if policy.queues == LinkQueues::All || runs {
+        return None;
+    }
+    if policy.link_rate.is_none_or(|rate| rate <= ONE_LOCK_UP_TO) {
+        return Some(format!("up to {ONE_LOCK_UP_TO} one is enough"));
+    }
+    (policy.split_gso == SplitGso::On).then(|| "the device that splits super-packets has one".to_owned())
 }
 
 /// A note on the cost of one queue of ours in place of mq. None: there is one queue, or a scheduler for each, or nothing queues.
 pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> Option<String> {
-    let why = match (tx_queues, is_limited(policy)) {
-        (0 | 1, _) => return None,
-        _ if policy.mode == Mode::ClassifyOnly => return None,
-        (_, true) => "rates are kept by one queue".to_owned(),
-        (_, false) if engine == Engine::Tc => "HTB has one".to_owned(),
-        (2..=MOST_QUEUES, false) => return None,
-        (_, false) => format!("at most {MOST_QUEUES} queues have a scheduler each"),
-    };
+    if tx_queues <= 1 || policy.mode == Mode::ClassifyOnly {
+        return None;
+    }
+    let why = why_one_queue(policy, engine, tx_queues, false)?;
     Some(format!(
         "one queue with one lock takes the place of mq with {tx_queues} queues: {why}. All processors send through it, one at a time"
     ))
@@ -243,12 +333,8 @@ mod tests {
     use sluice_error::Kind;
     use sluice_policy::Source;
 
-    fn planned(scheduler: &str, bpf_qdisc: bool, engine: Option<Engine>) -> Result<Plan> {
-        let text =
-            format!(r#"{{ "name": "mine", "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
-        let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
-        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
-        let interface = Interface {
+    fn one_queue() -> Interface {
+        Interface {
             name: "eth0".to_owned(),
             ifindex: 2,
             mtu_bytes: 1500,
@@ -259,7 +345,15 @@ mod tests {
             kind: None,
             has_xdp: false,
             peer_elsewhere: false,
-        };
+        }
+    }
+
+    fn planned(scheduler: &str, bpf_qdisc: bool, engine: Option<Engine>) -> Result<Plan> {
+        let text =
+            format!(r#"{{ "name": "mine", "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
+        let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
+        let interface = one_queue();
         let features = Features {
             release: "6.1.0".to_owned(),
             btf: true,
@@ -293,6 +387,61 @@ mod tests {
         }
     }
 
+    fn several(text: &str, tx_queues: u32, options: Options, root: &str) -> Result<u32> {
+        let policy = sluice_policy::parse(&sluice_policy::Source::new("test.json", text)).expect("a valid policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
+        let interface = Interface { tx_queues, ..one_queue() };
+        several_queues(&policy, Engine::Qdisc, &interface, &options, root)
+    }
+
+    fn weighted(link: &str) -> String {
+        format!(r#"{{ "scheduler": "weighted_fair_queuing", "link": {{ {link} }}, "classes": [{{ "id": 0 }}] }}"#)
+    }
+
+    #[test]
+    fn high_rates_are_shared_by_all_queues() {
+        let new = Options::default();
+        let on_mq = |link: &str, queues: u32| several(&weighted(link), queues, new, "mq").ok();
+        assert_eq!(on_mq(r#""rate": "2gbit""#, 8), Some(8));
+        assert_eq!(on_mq(r#""rate": "1gbit""#, 8), Some(0), "one lock is enough");
+        assert_eq!(on_mq(r#""rate": "1gbit", "queues": "all""#, 8), Some(8));
+        assert_eq!(on_mq(r#""rate": "2gbit", "queues": "one""#, 8), Some(0));
+        assert_eq!(on_mq(r#""rate": "2gbit", "split_gso": "on""#, 8), Some(0), "the splitter has one queue");
+        assert_eq!([1, 62, 63].map(|queues| on_mq(r#""rate": "2gbit""#, queues)), [Some(0), Some(62), Some(0)]);
+        let some_in_use = Options { in_use: Some(16), ..new };
+        assert_eq!(several(&weighted(r#""rate": "2gbit""#), 128, some_in_use, "mq").ok(), Some(16));
+        let text = weighted(r#""rate": "2gbit""#);
+        assert_eq!(
+            ["noqueue", "mqprio", "pfifo"].map(|root| several(&text, 8, new, root).ok()),
+            [Some(8), Some(8), Some(0)]
+        );
+        let priorities =
+            text.replace("weighted_fair_queuing", "strict_priority").replace("\"id\": 0", "\"id\": 0, \"priority\": 0");
+        assert_eq!(several(&priorities, 8, new, "mq").ok(), Some(0));
+    }
+
+    #[test]
+    fn all_queues_are_had_or_refused() {
+        let all = weighted(r#""rate": "2gbit", "queues": "all""#);
+        let refused = |queues: u32, root: &str| several(&all, queues, Options::default(), root).expect_err("no queues");
+        let many = refused(63, "mq");
+        assert!(many.what.contains("all 63 tx queues: at most 62 share a rate"), "{many}");
+        assert!(many.cure.is_some_and(|cure| cure.contains("ethtool -L")));
+        assert!(refused(8, "noop").what.contains("its root qdisc is noop"));
+    }
+
+    #[test]
+    fn a_running_interface_keeps_its_queues() {
+        let at = |link: &str, running: u32| {
+            let options = Options { running: Some(running), ..Options::default() };
+            several(&weighted(link), 8, options, if running > 0 { "mq" } else { "sluice0" }).ok()
+        };
+        assert_eq!(at(r#""rate": "500mbit""#, 8), Some(8), "a lower rate does not take the queues away");
+        assert_eq!(at(r#""rate": "2gbit""#, 0), Some(0));
+        assert_eq!(at(r#""rate": "2gbit", "queues": "one""#, 8), Some(0));
+        assert_eq!(at(r#""rate": "2gbit", "queues": "all""#, 0), Some(8));
+    }
+
     #[test]
     fn one_queue_in_place_of_many_is_noted() {
         let policy = |link: &str| {
@@ -304,7 +453,8 @@ mod tests {
         assert_eq!([1, 2, 64].map(|queues| one_queue_for_all(&free, Engine::Qdisc, queues)), [None, None, None]);
         assert!(one_queue_for_all(&free, Engine::Qdisc, 65).is_some_and(|note| note.contains("65 queues: at most 64")));
         assert!(
-            one_queue_for_all(&shaped, Engine::Qdisc, 4).is_some_and(|note| note.contains("4 queues: rates are kept"))
+            one_queue_for_all(&shaped, Engine::Qdisc, 4)
+                .is_some_and(|note| note.contains("4 queues: round_robin counts"))
         );
         assert!(one_queue_for_all(&free, Engine::Tc, 4).is_some_and(|note| note.contains("HTB")));
         assert_eq!(one_queue_for_all(&shaped, Engine::Tc, 1), None);

@@ -4,7 +4,7 @@ use crate::bpf::mapped::Mapped;
 use crate::bpf::object::{self, Loader};
 use crate::engine::programs::{self, Loading};
 use crate::engine::verify::Scheduler;
-use crate::engine::{Counters, Driver, Placed};
+use crate::engine::{Counters, Driver, Placed, plan};
 use crate::fault;
 use crate::maps::{schedulers, tables};
 use crate::record::Record;
@@ -17,7 +17,7 @@ use sluice_tables::Compiled;
 use std::path::Path;
 
 /// Handle of mq where its children are ours.
-const MQ_HANDLE: &str = "5100:";
+pub(super) const MQ_HANDLE: &str = "5100:";
 /// Names tried for the qdisc type, which is one for all network namespaces.
 const NAMES: u32 = 256;
 
@@ -28,7 +28,7 @@ impl Driver for BpfQdisc {
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let instances = programs::instances(record);
-        let (split, marks) = (record.split, record.marks);
+        let (split, marks, queues) = (record.split, record.marks, record.queues);
         let netns = record.netns as u32;
         register(record, loading.pins, || {
             let mut loader = Loader::qdisc()?;
@@ -43,6 +43,12 @@ impl Driver for BpfQdisc {
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             loader.entries("state", instances)?;
             loader.entries("packets", instances * abi::SL_SLOTS)?;
+            if (1..=plan::MOST_SHARING).contains(&queues) {
+                loader.constant("sl_shares", 1)?;
+                loader.make("shared_link", 1)?;
+                loader.make("shared_conf", abi::SL_BUFFERS)?;
+                loader.make("shared_instance", instances)?;
+            }
             Ok(loader)
         })
     }
@@ -68,6 +74,12 @@ impl Driver for BpfQdisc {
             let conf: Box<abi::sl_sched_conf> = tables::read(&map, buffer * abi::SL_DIRECTIONS + direction as u32)?;
             if abi::bytes_of(&*conf) != abi::bytes_of(&**written) {
                 return wrong("the schedulers' configuration is not the one that was written");
+            }
+        }
+        if at.pins.join("shared_conf").exists() {
+            let conf: Box<abi::sl_shared_conf> = tables::read(&tables::open(at.pins, "shared_conf")?, buffer)?;
+            if abi::bytes_of(&*conf) != abi::bytes_of(&*live.shared_link) {
+                return wrong("the configuration of the shared link is not the one that was written");
             }
         }
         for now in self.schedulers(at.pins)? {

@@ -76,7 +76,9 @@ impl Probe {
             egress_rate: policy.link_rate,
             ingress_rate: None,
             virtual_queues: false,
+            queues: 0,
             header_bytes: 14,
+            mtu_bytes: 1500,
             interfaces,
         };
         let compiled = sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))?;

@@ -112,6 +112,12 @@ pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
             write(&map, buffer * abi::SL_DIRECTIONS + direction as u32, &**conf)?;
         }
     }
+    if dir.join("shared_conf").exists() {
+        write(&open(dir, "shared_conf")?, buffer, &*compiled.shared_link)?;
+    } else if compiled.shared_link.link.cost > 0 {
+        return Err(Error::input("the programs that run cannot share a rate over several queues")
+            .help("they are of another version: `sluice upgrade` renews them"));
+    }
     Ok(())
 }
 

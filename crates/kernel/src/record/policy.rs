@@ -104,7 +104,9 @@ pub(crate) fn compile(
         egress_rate: policy.link_rate,
         ingress_rate: record.ingress_rate_bps.map(Rate),
         virtual_queues: record.ingress_rate_bps.is_some() && record.engine == Engine::Tc,
+        queues: record.queues,
         header_bytes: interface.header_bytes(),
+        mtu_bytes: interface.mtu_bytes,
         interfaces: &interfaces,
     };
     sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))

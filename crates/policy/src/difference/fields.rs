@@ -5,7 +5,7 @@ use super::change::Values;
 use crate::ceiling::Ceiling;
 use crate::dscp;
 use crate::forward::Forward;
-use crate::link::{Cells, SplitGso};
+use crate::link::{Cells, LinkQueues, SplitGso};
 use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Term, Terms};
 use crate::print;
 use crate::queue::Hosts;
@@ -33,6 +33,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         framing,
         link_burst,
         split_gso,
+        queues,
         limits,
         default_class,
         urgent_class,
@@ -67,6 +68,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         ("link.cells", name_of(Cells::NAMES, &framing.cells)),
         ("link.burst", link_burst.map(|burst| burst.to_string())),
         ("link.split_gso", name_of(SplitGso::NAMES, split_gso)),
+        ("link.queues", name_of(LinkQueues::NAMES, queues)),
         ("limits.ingress", limits.ingress.map(rate)),
         ("limits.ingress_burst", limits.ingress.map(burst)),
         ("limits.egress", limits.egress.map(rate)),

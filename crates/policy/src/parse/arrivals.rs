@@ -11,7 +11,7 @@ const HELP: &str = "write the names of interfaces, as in `\"arrivals_of\": [\"et
 
 /// Keys that say something about departures, which a device for arrivals has none of.
 const OF_DEPARTURES: &[(&str, &str)] =
-    &[("link", "rate"), ("link", "burst"), ("link", "split_gso"), ("limits", "egress")];
+    &[("link", "rate"), ("link", "burst"), ("link", "split_gso"), ("link", "queues"), ("limits", "egress")];
 
 pub(super) fn read(reader: &mut Reader, object: &Object, mode: Option<Mode>) -> Vec<String> {
     let Some(field) = object.get("arrivals_of") else { return Vec::new() };

@@ -1,22 +1,23 @@
 //! The keys of `link`.
 
 use super::object::{Field, Object, Reader};
-use crate::link::{Cells, Framing, Link, SplitGso};
+use crate::link::{Cells, Framing, Link, LinkQueues, SplitGso};
 use jsonc_parser::ast::Value;
 
 /// Every key of `link`.
-pub(super) const KEYS: &[&str] = &["rate", "ingress_rate", "overhead", "mpu", "cells", "burst", "split_gso"];
+pub(super) const KEYS: &[&str] = &["rate", "ingress_rate", "overhead", "mpu", "cells", "burst", "split_gso", "queues"];
 
 pub(super) fn read(reader: &mut Reader, field: &Field) -> Option<Link> {
     let object = reader.object(field.value, &field.path, "the link", KEYS)?;
     Some(Link {
         rate: object.get("rate").and_then(|field| reader.rate(field)),
         ingress_rate: object.get("ingress_rate").and_then(|field| reader.rate(field)),
+        queues: object.get("queues").and_then(|field| reader.choice(field, LinkQueues::NAMES)).unwrap_or_default(),
         ..rest(reader, &object)
     })
 }
 
-/// The link but for its rates.
+/// The link but for its rates and tx queues.
 pub(super) fn rest(reader: &mut Reader, object: &Object) -> Link {
     Link {
         framing: framing(reader, object),

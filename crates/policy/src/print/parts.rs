@@ -1,6 +1,6 @@
 //! Parts of policies with classes and of those with subscribers, as text.
 
-use crate::link::{Cells, Framing, Link, SplitGso};
+use crate::link::{Cells, Framing, Link, LinkQueues, SplitGso};
 use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::time;
 use serde_json::Value;
@@ -44,6 +44,9 @@ pub(crate) fn link(link: &Link) -> Fields {
     }
     if link.split_gso != SplitGso::default() {
         fields.push(("split_gso", name_of(SplitGso::NAMES, &link.split_gso)));
+    }
+    if link.queues != LinkQueues::default() {
+        fields.push(("queues", name_of(LinkQueues::NAMES, &link.queues)));
     }
     fields
 }

@@ -1,0 +1,95 @@
+//! Whether a policy holds over several tx queues with a scheduler each, which share its rate.
+
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
+use crate::link::LinkQueues;
+use crate::policy::{Exceed, Mode, Policy};
+use crate::resolved::{Resolved, ResolvedClass};
+use crate::scheduler::Scheduler;
+
+/// A reason for one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneQueue {
+    /// The reason, as a sentence without its end.
+    pub why: String,
+    /// A change of the policy after which it holds over several queues.
+    pub cure: &'static str,
+    /// The key that is the reason, as a JSON pointer; of a class, behind its place.
+    key: &'static str,
+    /// The class of this key.
+    class: Option<crate::ClassId>,
+}
+
+impl Resolved {
+    /// Whether packets of the policy wait for a rate.
+    pub fn is_limited(&self) -> bool {
+        let waits = |class: &ResolvedClass| class.ceil.is_some() || class.rate.is_some();
+        self.network.is_some() || self.link_rate.is_some() || self.classes.iter().any(waits)
+    }
+
+    /// The reason why the rates of the policy hold in one queue only. None: they hold over several queues too, or there are none.
+    pub fn needs_one_queue(&self) -> Option<OneQueue> {
+        let because = |why: String, cure, key, class| Some(OneQueue { why, cure, key, class });
+        if !self.arrivals_of.is_empty() {
+            return because("arrivals of a group have one queue".to_owned(), "remove it", "/link/queues", None);
+        }
+        if let Some(network) = &self.network {
+            let what = if network.is_class_tree() { "a class tree" } else { "subscribers" };
+            return because(format!("{what} need one queue"), "use flat classes", "/link/queues", None);
+        }
+        if !self.is_limited() {
+            return None;
+        }
+        let of_scheduler = match self.scheduler {
+            Scheduler::STRICT_PRIORITY => Some("priorities hold within a queue only"),
+            Scheduler::PIFO => Some("ranks hold within a queue only"),
+            Scheduler::ROUND_ROBIN => Some("round_robin counts packets, and queues share by bytes"),
+            _ => None,
+        };
+        if let Some(why) = of_scheduler {
+            let cure = "use \"weighted_fair_queuing\", with a \"rate\" for the urgent class, or `\"queues\": \"one\"`";
+            return because(why.to_owned(), cure, "/scheduler", None);
+        }
+        if self.link_rate.is_none() {
+            let cure =
+                "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`, or `\"queues\": \"one\"`";
+            return because(
+                "rates of classes are shared below a rate of the link only".to_owned(),
+                cure,
+                "/link/queues",
+                None,
+            );
+        }
+        let named = |class: &ResolvedClass| excerpt(&class.name).into_owned();
+        if let Some(class) = self.classes.iter().find(|class| class.peak.is_some()) {
+            let why = format!("the peak of class {} holds in one queue only", named(class));
+            return because(why, "remove \"peak\", or write `\"queues\": \"one\"`", "/peak", Some(class.id));
+        }
+        let policed = |class: &&ResolvedClass| class.exceed == Exceed::Police && class.ceil.is_some();
+        if let Some(class) = self.classes.iter().find(policed) {
+            let why = format!("class {} drops what exceeds its ceiling, which needs one queue", named(class));
+            let cure = "write `\"shape\": true`, or `\"queues\": \"one\"`";
+            return because(why, cure, "/police", Some(class.id));
+        }
+        None
+    }
+}
+
+/// The error of a policy that asks for all tx queues and needs one.
+pub(crate) fn refused(policy: &Policy, resolved: &Resolved) -> Option<Diagnostic> {
+    if policy.link.queues != LinkQueues::All || policy.mode == Mode::ClassifyOnly {
+        return None;
+    }
+    let OneQueue { why, cure, key, class } = resolved.needs_one_queue()?;
+    let finding = Diagnostic::error(Kind::Conflict, format!("all tx queues cannot be used: {why}"));
+    let finding = finding.at(policy.origin.span("/link/queues"), "asked for here").help(cure);
+    let place = class.and_then(|id| policy.classes.iter().position(|class| class.id == id));
+    let reason = match place {
+        Some(place) => policy.origin.span(&format!("/classes/{place}{key}")),
+        None => policy.origin.span(key).filter(|_| class.is_none() && key != "/link/queues"),
+    };
+    Some(match reason {
+        Some(reason) => finding.at(reason, "the reason"),
+        None => finding,
+    })
+}

@@ -1,0 +1,151 @@
+//! The link that the schedulers of several tx queues share: its rate, and the ceilings, guarantees and weights of classes over all of them.
+
+use crate::queues::{LINK_BURST_NS, guarantee_burst_ns};
+use crate::{Context, bucket};
+use sluice_abi as abi;
+use sluice_core::shared_credit::{Class, Conf};
+use sluice_policy::{Bytes, Resolved, ResolvedClass};
+
+/// Weights are numbers of 16 bits.
+const MOST_WEIGHT: u32 = u16::MAX as u32;
+
+/// Whether the schedulers of departures share the rate of the link.
+pub(crate) fn is_shared(policy: &Resolved, context: &Context) -> bool {
+    context.queues > 0 && context.egress_rate.is_some() && policy.needs_one_queue().is_none()
+}
+
+/// A scheduler of one tx queue has no rates of its own.
+pub(crate) fn leave_out_rates(conf: &mut abi::sl_sched_conf) {
+    (conf.link_cost, conf.link_burst_ns) = (0, 0);
+    for class in &mut conf.classes {
+        (class.ceil_cost, class.ceil_burst_ns, class.peak_cost, class.peak_burst_ns) = (0, 0, 0, 0);
+        (class.rate_cost, class.rate_burst_ns) = (0, 0);
+    }
+}
+
+/// The configuration of the link that schedulers share; zeroes if they share none.
+pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_conf> {
+    let Some(rate) = context.egress_rate.filter(|_| is_shared(policy, context)) else { return abi::boxed_zeroed() };
+    let burst_ns = policy.link_burst.map_or(LINK_BURST_NS, |burst| bucket::duration_ns(burst, rate));
+    let weights = Weights::of(policy);
+    let mut classes = [Class::default(); abi::SL_CLASSES as usize];
+    // A removed class drains with the weight of the default class, as in `queues`.
+    let drains = policy.class(policy.default_class).map_or(1, |class| weights.weight(class));
+    classes.iter_mut().for_each(|class| class.weight = drains);
+    for class in &policy.classes {
+        classes[usize::from(class.id.0)] = Class {
+            weight: weights.weight(class),
+            ceiling: class.ceil.map(|ceil| ceil.0),
+            ceiling_burst_ns: class.ceil.map_or(0, |ceil| bucket::duration_ns(class.burst.unwrap_or(Bytes(0)), ceil)),
+            guarantee: class.rate.map(|rate| rate.0),
+            guarantee_burst_ns: class.rate.map_or(0, guarantee_burst_ns),
+        };
+    }
+    Conf::new(context.queues, rate.0, burst_ns, frame_bytes(policy, context), &classes).into_raw()
+}
+
+/// The longest frame as the link counts it, without cells: a fragment of the last cell makes it no more than a tenth longer.
+fn frame_bytes(policy: &Resolved, context: &Context) -> u32 {
+    let whole = i64::from(context.mtu_bytes) + i64::from(policy.framing.overhead_bytes);
+    whole.clamp(i64::from(policy.framing.mpu_bytes.max(64)), 1 << 16) as u32
+}
+
+/// The weights of a policy's classes: their weights, or the quanta of a discipline that shares by these.
+struct Weights<'a> {
+    policy: &'a Resolved,
+    most_quantum: u32,
+}
+
+impl Weights<'_> {
+    fn of(policy: &Resolved) -> Weights<'_> {
+        let most_quantum = policy.classes.iter().map(|class| class.quantum_bytes).max().unwrap_or(1);
+        Weights { policy, most_quantum }
+    }
+
+    fn weight(&self, class: &ResolvedClass) -> u32 {
+        if self.policy.scheduler.uses_weight(self.policy.rank) {
+            return class.weight.clamp(1, MOST_WEIGHT);
+        }
+        if !self.policy.scheduler.uses_quantum(self.policy.rank) {
+            return 1;
+        }
+        let quantum = u64::from(class.quantum_bytes);
+        let scaled = match self.most_quantum > MOST_WEIGHT {
+            true => quantum * u64::from(MOST_WEIGHT) / u64::from(self.most_quantum),
+            false => quantum,
+        };
+        (scaled as u32).clamp(1, MOST_WEIGHT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compiled, compile};
+    use sluice_policy::{Rate, Source};
+
+    fn compiled(text: &str, queues: u32) -> Compiled {
+        let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
+        let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
+        let context = Context {
+            generation: 1,
+            tag: 1,
+            buffer: 0,
+            egress_rate: resolved.link_rate,
+            ingress_rate: Some(Rate(1_000_000)),
+            virtual_queues: false,
+            queues,
+            header_bytes: 14,
+            mtu_bytes: 1500,
+            interfaces: &[],
+        };
+        compile(&resolved, &context).unwrap()
+    }
+
+    const POLICY: &str = r#"{ "scheduler": "weighted_fair_queuing", "default_class": 2,
+        "link": { "rate": "10gbit", "overhead": "ethernet" }, "classes": [
+        { "id": 0, "weight": 3, "rate": "1gbit" }, { "id": 1, "ceil": "2gbit", "burst": "1mb" }, { "id": 2, "weight": 7 } ] }"#;
+
+    #[test]
+    fn the_link_has_the_rates_and_schedulers_have_none() {
+        let shared = compiled(POLICY, 8);
+        let conf = &shared.shared_link;
+        assert_eq!(conf.instances, 8);
+        assert_eq!(conf.link.cost, (8u64 << 20) / 10 + 1, "0.8 ns a byte, rounded up");
+        assert_eq!(conf.link.frame_bytes, 1538);
+        assert_eq!(conf.link.batch_bytes, 64 * 1538);
+        assert_eq!((conf.ceilings, conf.guarantees), (0b10, 0b1));
+        assert_eq!(conf.classes[1].ceiling.burst, 64 * (8 << 20) / 2, "a MiB at 2 Gbit/s, in 1/64 ns");
+        assert_eq!([0, 1, 2, 40].map(|class| conf.classes[class].weight), [3, 1, 7, 7]);
+        let egress = &shared.sched[abi::SL_EGRESS as usize];
+        assert_eq!(egress.link_cost, 0);
+        assert!(egress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0));
+        assert!(egress.classes[2].limit_pkts > 0 && egress.classes[2].weight == 7);
+        assert!(shared.sched[abi::SL_INGRESS as usize].link_cost > 0, "arrivals have one queue");
+    }
+
+    #[test]
+    fn one_queue_keeps_its_rates() {
+        let single = compiled(POLICY, 0);
+        assert_eq!((single.shared_link.link.cost, single.shared_link.instances), (0, 0));
+        let egress = &single.sched[abi::SL_EGRESS as usize];
+        assert!(egress.link_cost > 0 && egress.classes[1].ceil_cost > 0 && egress.classes[0].rate_cost > 0);
+        let unshaped = compiled(r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }] }"#, 8);
+        assert_eq!(unshaped.shared_link.link.cost, 0);
+    }
+
+    #[test]
+    fn quanta_are_weights_of_disciplines_that_share_by_them() {
+        let of = |first: u32| {
+            let text = format!(
+                r#"{{ "scheduler": "deficit_round_robin", "default_class": 1, "link": {{ "rate": "10gbit" }},
+                "classes": [{{ "id": 0, "quantum": {first} }}, {{ "id": 1, "quantum": 3000 }}] }}"#
+            );
+            let conf = compiled(&text, 4).shared_link;
+            [0, 1].map(|class| conf.classes[class].weight)
+        };
+        assert_eq!(of(1500), [1500, 3000]);
+        let [most, other] = of(1_000_000);
+        assert_eq!((most, other), (65535, 196), "scaled down together");
+    }
+}
