@@ -60,6 +60,7 @@ pub struct Count {
 pub struct Direction {
     pub direction: String,
     pub queued: bool,
+    pub link_fill: Option<f64>,
     pub classes: Vec<Class>,
     pub parsed: BTreeMap<String, Count>,
 }

@@ -8,6 +8,7 @@ mod pinned;
 mod policers;
 mod schedulers;
 mod search;
+mod shared_link;
 mod sojourn;
 mod state;
 pub(crate) mod tree;

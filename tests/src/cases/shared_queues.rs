@@ -1,7 +1,7 @@
 //! One rate over all tx queues of an interface: each queue has a scheduler, and rate, weights, ceilings and guarantees hold for all together.
 
-use crate::cases::assert_near;
 use crate::cases::lifecycle::passes;
+use crate::cases::{assert_near, crash, upgrade};
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{B, Pair};
@@ -19,7 +19,10 @@ pub fn suite() -> Suite {
         .qdisc("ceilings_and_guarantees_hold_over_queues", &[Need::Icount], ceilings_and_guarantees)
         .qdisc("changes_under_load", &[], changes_under_load)
         .qdisc("queues_that_shrink", &[], queues_that_shrink)
+        .qdisc("a_link_that_goes_down", &[], a_link_that_goes_down)
         .qdisc("queues_that_cannot_be_had", &[], queues_that_cannot_be_had)
+        .qdisc("queues_beyond_those_in_use", &[], queues_beyond_those_in_use)
+        .qdisc("commands_that_are_killed", &[], commands_that_are_killed)
 }
 
 /// Number of tx queues.
@@ -232,8 +235,11 @@ fn queues_that_shrink(lab: &Lab) {
     let pair = steered(lab);
     lab.up(&pair.a, "a0", &lab.policy(&one_class("20mbit")), &[]);
     let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(0, queue), &[1014], 5_000_000)).collect();
+    let fill = |lab: &Lab| lab.status(&pair.a, "a0").direction("egress").link_fill;
+    assert_eq!(fill(lab), Some(1.0), "the bucket that the queues share is full");
     let streams = traffic::start(&pair.a, &pair.b, B, &flows);
     std::thread::sleep(Duration::from_millis(300));
+    assert!(fill(lab).is_some_and(|fill| fill < 0.5), "{:?}", fill(lab));
     pair.a.tool("ethtool", "-L a0 tx 2").ok();
     std::thread::sleep(Duration::from_millis(300));
     let few = sent_by_queue(&pair);
@@ -284,4 +290,98 @@ fn queues_that_cannot_be_had(lab: &Lab) {
     assert_eq!(lab.status(&many.a, "a0").queues, 0, "one queue serves all");
     passes(&many);
     lab.down(&many.a, "a0");
+}
+
+/// A link that goes down forgets its packets, counts them, and sends at its rate when it is up again.
+fn a_link_that_goes_down(lab: &Lab) {
+    let pair = steered(lab);
+    lab.up(&pair.a, "a0", &lab.policy(&one_class("20mbit")), &[]);
+    let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(0, queue), &[1014], 5_000_000)).collect();
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    std::thread::sleep(Duration::from_millis(300));
+    pair.a.ip("link set a0 down");
+    pair.a.ip("link set a0 up");
+    pair.a.ip(&format!("neigh replace {B} dev a0 lladdr {} nud permanent", crate::net::MAC_B));
+    std::thread::sleep(Duration::from_millis(500));
+    drop(streams.finish_lossy());
+    let status = lab.status(&pair.a, "a0");
+    assert!(status.egress(0).drops.get("reset").is_some_and(|reset| *reset > 0), "{status:?}");
+    assert_eq!(status.egress(0).backlog.pkts, 0);
+    let before = sent_by_queue(&pair);
+    let outcomes = overload(lab, &pair, &(0..QUEUES).map(|queue| (0, queue, 4_000_000)).collect::<Vec<_>>());
+    let after = sent_by_queue(&pair);
+    assert!(before.iter().zip(&after).all(|(before, after)| after > before), "{before:?} {after:?}");
+    let bps = together(&outcomes);
+    assert!(bps < 20.4e6, "{bps} bit/s at 20 Mbit/s");
+    lab.down(&pair.a, "a0");
+}
+
+/// Of an interface with more queues than may share a rate, those in use have a scheduler; one that comes into use later is reported.
+fn queues_beyond_those_in_use(lab: &Lab) {
+    let pair = lab.pair_with("numtxqueues 100 numrxqueues 1");
+    pair.a.tool("ethtool", "-L a0 tx 8").ok();
+    let printed = lab.up(&pair.a, "a0", &lab.policy(&one_class("2gbit")), &[]).stdout;
+    assert!(printed.contains("a0 can have 100 tx queues, and 8 of them are in use"), "{printed}");
+    assert_eq!(lab.status(&pair.a, "a0").queues, 8);
+    passes(&pair);
+    pair.a.tool("ethtool", "-L a0 tx 10").ok();
+    let status = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(status.contains("NOT all is in place") && status.contains("queue 9, 10 of mq is in use"), "{status}");
+    lab.sluice(&pair.a, &["ensure", "a0"]).exits(1).says("ethtool -L a0").says("sluice down a0");
+    pair.a.tool("ethtool", "-L a0 tx 8").ok();
+    assert_eq!(lab.sluice(&pair.a, &["ensure", "a0"]).ok().stdout, "a0: everything is in place\n");
+    lab.down(&pair.a, "a0");
+}
+
+/// Commands on an interface whose queues share a rate die at each of their points, and the next command goes on.
+fn commands_that_are_killed(lab: &Lab) {
+    let pair = lab.pair_with(EIGHT);
+    let before = pair.a.state("a0");
+    let policy = lab.file("first.json", one_class("20mbit").to_string()).display().to_string();
+    let other = policy_of_two(lab);
+    let up = ["up", "a0", "--policy", &policy, "--engine", "qdisc", "--ingress-rate", "30mbit"];
+    let whole = |after: &str| {
+        passes(&pair);
+        let status = lab.status(&pair.a, "a0");
+        assert_eq!(status.queues, u32::from(QUEUES), "after {after}");
+        let children = pair.a.qdiscs("a0").iter().filter(|one| one.kind == status.qdisc).count();
+        assert_eq!(children, usize::from(QUEUES), "after {after}");
+    };
+    for point in crash::points("up") {
+        lab.killed_at(point, &pair.a, &up);
+        passes(&pair);
+        lab.down(&pair.a, "a0");
+        assert_eq!(pair.a.state("a0"), before, "after a death at {point}");
+    }
+    lab.sluice(&pair.a, &up).ok();
+    whole("up");
+    for point in crash::points("apply") {
+        lab.killed_at(point, &pair.a, &["apply", "a0", &other]);
+        lab.sluice(&pair.a, &["apply", "a0", &other]).ok();
+        whole(point);
+        lab.sluice(&pair.a, &["rollback", "a0"]).ok();
+        whole(point);
+    }
+    for point in upgrade::POINTS {
+        upgrade::age(&pair.a);
+        lab.killed_at(point, &pair.a, &["upgrade", "a0"]);
+        passes(&pair);
+        lab.down(&pair.a, "a0");
+        assert_eq!(pair.a.state("a0"), before, "after a death at {point}");
+        lab.sluice(&pair.a, &up).ok();
+    }
+    upgrade::age(&pair.a);
+    lab.sluice(&pair.a, &["upgrade", "a0"]).ok();
+    whole("an upgrade");
+    pair.a.tc("qdisc replace dev a0 parent 5100:3 pfifo");
+    let printed = lab.sluice(&pair.a, &["ensure", "a0"]).ok().stdout;
+    assert!(printed.contains("the scheduler of queue 3 of mq was replaced"), "{printed}");
+    whole("a repair");
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+fn policy_of_two(lab: &Lab) -> String {
+    let two = policy("40mbit", json!([{ "id": 0, "weight": 2 }, { "id": 1, "ceil": "10mbit", "rate": "1mbit" }]));
+    lab.file("second.json", two.to_string()).display().to_string()
 }

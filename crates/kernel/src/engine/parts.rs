@@ -167,7 +167,8 @@ fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()>
         }
         let children = all.iter().filter(|qdisc| !qdisc.root && qdisc.kind != record.qdisc);
         let own = |qdisc: &&Qdisc| qdisc.parent.starts_with(super::qdisc::MQ_HANDLE);
-        let beyond: Vec<u32> = children.filter(own).filter_map(place).filter(|n| *n > record.queues).collect();
+        let mut beyond: Vec<u32> = children.filter(own).filter_map(place).filter(|n| *n > record.queues).collect();
+        beyond.sort_unstable();
         if !beyond.is_empty() {
             found.push(Missing::Beyond(beyond));
         }

@@ -2,6 +2,7 @@
 
 use crate::engine::features::Features;
 use crate::record::{Engine, Hook};
+use crate::system::channels;
 use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_abi as abi;
@@ -203,12 +204,16 @@ fn several_queues(
 
 /// The tx queues in use, of an interface that can have more than may share a rate. None: each may have a scheduler, or the number is not known.
 pub(crate) fn tx_queues_in_use(interface: &Interface, root: Option<&Qdisc>) -> Result<Option<u32>> {
-    if interface.tx_queues <= MOST_SHARING || !root.is_some_and(|root| root.kind == "mq" && root.is_default()) {
+    let Some(root) = root.filter(|root| interface.tx_queues > MOST_SHARING && root.is_default()) else {
         return Ok(None);
-    }
-    // Of the queues that mq has by default, the kernel shows those in use.
-    let in_use = qdiscs::list(&interface.name)?.iter().filter(|qdisc| qdisc.parent.starts_with(':')).count();
-    Ok(Some(in_use as u32).filter(|in_use| *in_use > 0))
+    };
+    let in_use = match root.kind.as_str() {
+        // Of the queues that mq has by default, the kernel shows those in use.
+        "mq" => qdiscs::list(&interface.name)?.iter().filter(|qdisc| qdisc.parent.starts_with(':')).count() as u32,
+        "noqueue" => channels::transmit_queues(interface)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(in_use).filter(|in_use| *in_use > 0))
 }
 
 /// Whether a root qdisc is of a device with several queues, which mq can take.

@@ -4,7 +4,7 @@ use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::tree::Snapshot;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
-use super::{forwards, leaves, schedulers};
+use super::{forwards, leaves, schedulers, shared_link};
 use crate::engine::{Counters, driver, early_leaf, parts, programs};
 use crate::maps::counters::RuleCounts;
 use crate::maps::flows::{self, FlowTable};
@@ -226,6 +226,9 @@ impl Pinned {
             Counters::Schedulers(state) if queued => {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 totals = schedulers::add(&mut classes, state, ifindex);
+                if egress {
+                    shared_link::add(&mut totals, &mut classes, &self.pins)?;
+                }
             }
             // A device that was deleted has no leaves.
             Counters::Leaves if queued && ifindex(&device) > 0 => {

@@ -1,4 +1,4 @@
-//! The receive queues of an interface that are in use, by the ethtool ioctl.
+//! The queues of an interface that are in use, by the ethtool ioctl.
 
 use crate::system::ethtool;
 use crate::system::interface::Interface;
@@ -20,11 +20,21 @@ struct Channels {
 
 /// Receive queues in use. A driver that has no channels uses all that the interface has.
 pub fn receive_queues(interface: &Interface) -> Result<u32> {
+    Ok(channels(interface)?.map_or(interface.rx_queues, |channels| (channels.rx + channels.combined).max(1)))
+}
+
+/// Transmit queues in use, of a virtual device: a card may have more than channels, one for each traffic class.
+pub fn transmit_queues(interface: &Interface) -> Result<u32> {
+    Ok(channels(interface)?.map_or(interface.tx_queues, |channels| (channels.tx + channels.combined).max(1)))
+}
+
+/// None: the driver has no channels.
+fn channels(interface: &Interface) -> Result<Option<Channels>> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: the value has the shape of struct ethtool_channels.
     match unsafe { ethtool::command(&interface.name, &mut channels) } {
-        Ok(()) => Ok((channels.rx + channels.combined).max(1)),
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(interface.rx_queues),
+        Ok(()) => Ok(Some(channels)),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
         Err(error) => Err(Error::system(format!("ethtool -l {}: {error}", interface.name))),
     }
 }
