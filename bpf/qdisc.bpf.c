@@ -278,22 +278,16 @@ static __always_inline void sl_rest(u32 n)
 		sl_shared_idle(s, n, live, now);
 }
 
-SEC("struct_ops/sl_dequeue")
-struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
+/* The next packet of scheduler n, which has packets. `shares`, a constant: it may share a link; else nothing of that is compiled in. */
+static __always_inline struct sk_buff *sl_next(struct Qdisc *sch, u32 n, int shares)
 {
 	struct sl_verdict v = { .action = SL_WAIT };
-	struct sl_shared_part part;
+	struct sl_shared_part part = {};
 	struct sl_held_packet *held;
-	u32 n = sch->limit;
 	struct sl_sched *s;
 	struct sk_buff *skb;
 	u64 now, live;
 
-	if (!sch->q.qlen) { /* every second call: the kernel asks until there is nothing */
-		if (sl_shares)
-			sl_rest(n);
-		return NULL;
-	}
 	s = sl_state_of(n);
 	if (!s)
 		return NULL;
@@ -301,14 +295,16 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	live = sl_live.word;
 	if (sl_sync(s, n, live, now))
 		return NULL;
-	part = sl_shared_part_of(s, n, live);
-	if (part.x)
-		v.wake_ns = shared_waits(s, part.x, part.l, part.f, now);
-	if (!part.x || !v.wake_ns)
+	if (shares) {
+		part = sl_shared_part_of(s, n, live);
+		if (part.x)
+			v.wake_ns = shared_waits(s, part.x, part.l, part.f, now);
+	}
+	if (!shares || !part.x || !v.wake_ns)
 		v = sl_dequeue(s, now);
 	else if (!s->backlog_pkts)
 		v.action = SL_IDLE;
-	if (part.x && v.action == SL_SEND)
+	if (shares && part.x && v.action == SL_SEND)
 		shared_charge(part.x, part.f, v.class, sl_at(s->slot, v.slot)->wire_bytes);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, n, now);
@@ -328,6 +324,19 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_tell_of_sent(skb, s, &v, now);
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;
+}
+
+SEC("struct_ops/sl_dequeue")
+struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
+{
+	u32 n = sch->limit;
+
+	if (sch->q.qlen)
+		return sl_unlikely(sl_shares) ? sl_next(sch, n, 1) : sl_next(sch, n, 0);
+	/* Every second call: the kernel asks until there is nothing. */
+	if (sl_shares)
+		sl_rest(n);
+	return NULL;
 }
 
 SEC("struct_ops/sl_init")

@@ -2,8 +2,9 @@
 
 use crate::cases::lifecycle::passes;
 use crate::cases::{assert_near, crash, upgrade};
+use crate::command::await_that;
 use crate::lab::Lab;
-use crate::needs::Need;
+use crate::needs::{Need, is_icount};
 use crate::net::{B, Pair};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
@@ -222,7 +223,10 @@ fn changes_under_load(lab: &Lab) {
         lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&policy(rate, classes(weight)))]).ok();
     }
     let outcomes = streams.finish(|| dropped(lab, &pair));
-    assert!(outcomes.iter().all(|one| one.received() > 0 && one.in_order()));
+    let received: Vec<(u64, u64)> = outcomes.iter().map(|one| (one.sent, one.received())).collect();
+    assert!(received.iter().all(|(_, received)| *received > 0), "sent and received: {received:?}");
+    // A veth hands a packet to the processor that sends it: with several of them the receiver may see another order.
+    assert!(!is_icount() || outcomes.iter().all(Outcome::in_order));
     passes(&pair);
     let status = lab.status(&pair.a, "a0");
     assert_eq!((0..2).map(|class| status.egress(class).backlog.pkts).sum::<u64>(), 0, "no queue is left waiting");
@@ -233,23 +237,23 @@ fn changes_under_load(lab: &Lab) {
 /// `ethtool -L` takes queues out of use while they have packets, and brings them back.
 fn queues_that_shrink(lab: &Lab) {
     let pair = steered(lab);
-    lab.up(&pair.a, "a0", &lab.policy(&one_class("20mbit")), &[]);
-    let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(0, queue), &[1014], 5_000_000)).collect();
+    lab.up(&pair.a, "a0", &lab.policy(&one_class("4mbit")), &[]);
+    let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(0, queue), &[1014], 2_000_000)).collect();
     let fill = |lab: &Lab| lab.status(&pair.a, "a0").direction("egress").link_fill;
     assert_eq!(fill(lab), Some(1.0), "the bucket that the queues share is full");
     let streams = traffic::start(&pair.a, &pair.b, B, &flows);
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(fill(lab).is_some_and(|fill| fill < 0.5), "{:?}", fill(lab));
+    std::thread::sleep(Duration::from_millis(500));
+    await_that("the bucket is drawn from", Duration::from_secs(10), || fill(lab).is_some_and(|fill| fill < 0.9));
     pair.a.tool("ethtool", "-L a0 tx 2").ok();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(500));
     let few = sent_by_queue(&pair);
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(400));
     let later = sent_by_queue(&pair);
     let (in_use, gone) = (&later[..2], &later[2..]);
     assert!(in_use.iter().zip(&few).all(|(later, few)| later > few), "queues in use go on: {few:?} {later:?}");
     assert_eq!(gone, &few[2..], "queues out of use send nothing");
     pair.a.tool("ethtool", "-L a0 tx 8").ok();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(500));
     let outcomes = streams.finish(|| dropped(lab, &pair));
     assert!(outcomes.iter().all(|one| one.received() > 0));
     let status = lab.status(&pair.a, "a0");
@@ -258,7 +262,7 @@ fn queues_that_shrink(lab: &Lab) {
     assert_eq!(status.egress(0).backlog.pkts, 0);
     assert_eq!(lab.sluice(&pair.a, &["ensure", "a0"]).ok().stdout, "a0: everything is in place\n");
     let before = sent_by_queue(&pair);
-    overload(lab, &pair, &(0..QUEUES).map(|queue| (0, queue, 4_000_000)).collect::<Vec<_>>());
+    overload(lab, &pair, &(0..QUEUES).map(|queue| (0, queue, 1_000_000)).collect::<Vec<_>>());
     let after = sent_by_queue(&pair);
     assert!(
         before.iter().zip(&after).all(|(before, after)| after > before),
