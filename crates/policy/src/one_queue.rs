@@ -41,7 +41,6 @@ impl Resolved {
             return None;
         }
         let of_scheduler = match self.scheduler {
-            Scheduler::STRICT_PRIORITY => Some("priorities hold within a queue only"),
             Scheduler::PIFO => Some("ranks hold within a queue only"),
             Scheduler::ROUND_ROBIN => Some("round_robin counts packets, and queues share by bytes"),
             _ => None,

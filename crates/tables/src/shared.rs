@@ -4,7 +4,7 @@ use crate::queues::{LINK_BURST_NS, guarantee_burst_ns};
 use crate::{Context, bucket};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf};
-use sluice_policy::{Bytes, Resolved, ResolvedClass};
+use sluice_policy::{Bytes, Resolved, ResolvedClass, Scheduler};
 
 /// Weights are numbers of 16 bits.
 const MOST_WEIGHT: u32 = u16::MAX as u32;
@@ -29,12 +29,16 @@ pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_c
     let burst_ns = policy.link_burst.map_or(LINK_BURST_NS, |burst| bucket::duration_ns(burst, rate));
     let weights = Weights::of(policy);
     let mut classes = [Class::default(); abi::SL_CLASSES as usize];
-    // A removed class drains with the weight of the default class, as in `queues`.
-    let drains = policy.class(policy.default_class).map_or(1, |class| weights.weight(class));
-    classes.iter_mut().for_each(|class| class.weight = drains);
+    // A removed class drains with the weight and the level of the default class, as in `queues`.
+    let levels = Levels::of(policy);
+    if let Some(default) = policy.class(policy.default_class) {
+        let (weight, level) = (weights.weight(default), levels.level(default));
+        classes.iter_mut().for_each(|class| (class.weight, class.level) = (weight, level));
+    }
     for class in &policy.classes {
         classes[usize::from(class.id.0)] = Class {
             weight: weights.weight(class),
+            level: levels.level(class),
             ceiling: class.ceil.map(|ceil| ceil.0),
             ceiling_burst_ns: class.ceil.map_or(0, |ceil| bucket::duration_ns(class.burst.unwrap_or(Bytes(0)), ceil)),
             guarantee: class.rate.map(|rate| rate.0),
@@ -48,6 +52,25 @@ pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_c
 fn frame_bytes(policy: &Resolved, context: &Context) -> u32 {
     let whole = i64::from(context.mtu_bytes) + i64::from(policy.framing.overhead_bytes);
     whole.clamp(i64::from(policy.framing.mpu_bytes.max(64)), 1 << 16) as u32
+}
+
+/// The levels of a policy's classes under strict priority, 0 first; else all are of one.
+struct Levels(Vec<u8>);
+
+impl Levels {
+    fn of(policy: &Resolved) -> Levels {
+        if policy.scheduler != Scheduler::STRICT_PRIORITY {
+            return Levels(Vec::new());
+        }
+        let mut priorities: Vec<u8> = policy.classes.iter().map(|class| class.priority).collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        Levels(priorities)
+    }
+
+    fn level(&self, class: &ResolvedClass) -> u32 {
+        self.0.binary_search(&class.priority).unwrap_or(0) as u32
+    }
 }
 
 /// The weights of a policy's classes: their weights, or the quanta of a discipline that shares by these.
@@ -122,6 +145,21 @@ mod tests {
         assert!(egress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0));
         assert!(egress.classes[2].limit_pkts > 0 && egress.classes[2].weight == 7);
         assert!(shared.sched[abi::SL_INGRESS as usize].link_cost > 0, "arrivals have one queue");
+    }
+
+    #[test]
+    fn urgent_classes_have_lower_levels() {
+        let text = |scheduler: &str| {
+            format!(
+                r#"{{ "scheduler": "{scheduler}", "default_class": 1, "link": {{ "rate": "10gbit" }},
+                "classes": [{{ "id": 0, "priority": 9 }}, {{ "id": 1, "priority": 5 }}, {{ "id": 2, "priority": 9 }}] }}"#
+            )
+        };
+        let levels = |scheduler| {
+            let conf = compiled(&text(scheduler), 4).shared_link;
+            [0, 1, 2, 40].map(|class| conf.classes[class].level)
+        };
+        assert_eq!(levels("strict_priority"), [1, 0, 1, 0]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub fn suite() -> Suite {
         .qdisc("rates_are_exact", &[Need::Icount], rates_are_exact)
         .qdisc("one_busy_queue_gets_all", &[Need::Icount], one_busy_queue_gets_all)
         .qdisc("weights_hold_over_queues", &[Need::Icount], weights_hold_over_queues)
+        .qdisc("urgent_classes_go_first_over_queues", &[Need::Icount], urgent_classes_go_first)
         .qdisc("ceilings_and_guarantees_hold_over_queues", &[Need::Icount], ceilings_and_guarantees)
         .qdisc("changes_under_load", &[], changes_under_load)
         .qdisc("queues_that_shrink", &[], queues_that_shrink)
@@ -133,7 +134,7 @@ fn high_rates_are_shared(lab: &Lab) {
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
     lab.up(&pair.a, "a0", &lab.policy(&strict), &[]);
-    assert_eq!(lab.status(&pair.a, "a0").queues, 0, "priorities hold in one queue");
+    assert_eq!(lab.status(&pair.a, "a0").queues, 0, "priorities take one queue, unless all are asked for");
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
 }
@@ -183,6 +184,33 @@ fn weights_hold_over_queues(lab: &Lab) {
         let share = own / (own + rest);
         assert_near(&format!("share of class {alone} on one queue"), share, if alone == 0 { 0.25 } else { 0.75 }, 0.02);
         assert_near("both classes", own + rest, 100e6, 0.005);
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// An urgent class on one queue gets all that it wants, and at once, beside another class that fills the link from all queues.
+fn urgent_classes_go_first(lab: &Lab) {
+    let pair = steered(lab);
+    let mut strict =
+        policy("100mbit", json!([{ "id": 0, "priority": 0, "limit": 50 }, { "id": 1, "priority": 1, "limit": 50 }]));
+    strict["scheduler"] = json!("strict_priority");
+    let printed = lab.up(&pair.a, "a0", &lab.policy(&strict), &[]).stdout;
+    assert!(printed.contains("an urgent packet waits until other queues"), "{printed}");
+    assert_eq!(lab.status(&pair.a, "a0").queues, 8);
+    for urgent in [30, 130] {
+        let mut streams = vec![(0, 3, urgent * 1_000_000)];
+        streams.extend((0..QUEUES).map(|queue| (1, queue, 120_000_000 / 8)));
+        let outcomes = overload(lab, &pair, &streams);
+        let (own, rest) = (together(&outcomes[..1]), together(&outcomes[1..]));
+        assert_near("both classes", own + rest, 100e6, 0.005);
+        if urgent < 100 {
+            assert_eq!(outcomes[0].lost(), 0, "the urgent class gets what it wants");
+            // What eight queues have drawn before is eight frames of 0.12 ms; the stream itself sends two or three at once.
+            assert!(outcomes[0].delay_ms(0.99) < 2.0, "{} ms", outcomes[0].delay_ms(0.99));
+            assert!(outcomes[1].delay_ms(0.5) > 4.0, "{} ms", outcomes[1].delay_ms(0.5));
+        } else {
+            assert!(rest < 3e6, "{rest} bit/s beside an urgent class that fills the link");
+        }
     }
     lab.down(&pair.a, "a0");
 }

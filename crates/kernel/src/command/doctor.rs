@@ -237,7 +237,7 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
     } else {
         (Verdict::Bad, missing.join("; "))
     };
-    f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back", record.interface));
+    f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back, or says what does", record.interface));
     Ok(())
 }
 

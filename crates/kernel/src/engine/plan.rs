@@ -7,7 +7,7 @@ use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::{LinkQueues, Mode, Rate, Resolved, SplitGso};
+use sluice_policy::{LinkQueues, Mode, Rate, Resolved, Scheduler, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
@@ -98,6 +98,12 @@ pub fn plan(
             "each of the {queues} tx queues has a scheduler, below mq, and all of them share {rate}: rate, ceilings, guarantees and weights hold \
              for all together; limits and fairness between flows hold in each"
         )),
+    }
+    if queues > 0 && policy.link_rate.is_some() && policy.scheduler == Scheduler::STRICT_PRIORITY {
+        notes.push(
+            "an urgent packet waits until other queues have sent what they have drawn: a batch each, and up to 0.8 ms at high rates"
+                .to_owned(),
+        );
     }
     if queues > 0 && queues < interface.tx_queues {
         notes.push(format!(
@@ -231,6 +237,10 @@ fn why_one_queue(policy: &Resolved, engine: Engine, tx_queues: u32, runs: bool) 
     }
     if let Some(needs) = policy.needs_one_queue() {
         return Some(needs.why);
+    }
+    let is_ordered = policy.is_limited() && policy.scheduler == Scheduler::STRICT_PRIORITY;
+    if is_ordered && policy.queues != LinkQueues::All {
+        return Some("there an urgent packet waits for no other queue".to_owned());
     }
     if !policy.is_limited() {
         return (tx_queues > MOST_QUEUES).then(|| format!("at most {MOST_QUEUES} queues have a scheduler each"));
@@ -423,6 +433,8 @@ mod tests {
         let priorities =
             text.replace("weighted_fair_queuing", "strict_priority").replace("\"id\": 0", "\"id\": 0, \"priority\": 0");
         assert_eq!(several(&priorities, 8, new, "mq").ok(), Some(0));
+        let all = priorities.replace("2gbit\"", "2gbit\", \"queues\": \"all\"");
+        assert_eq!(several(&all, 8, new, "mq").ok(), Some(8), "where it is asked for");
     }
 
     #[test]
