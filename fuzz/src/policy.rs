@@ -96,6 +96,8 @@ fn compile(policy: &Resolved) {
         egress_rate: policy.link_rate,
         ingress_rate: policy.link_rate,
         virtual_queues: true,
+        queues: 4,
+        mtu_bytes: 1500,
         header_bytes: 14,
         interfaces: &interfaces,
     };

@@ -257,6 +257,8 @@ fn building(bench: &mut Bench, all: &[Five]) -> Result<()> {
                 egress_rate: None,
                 ingress_rate: None,
                 virtual_queues: false,
+                queues: 0,
+                mtu_bytes: 1500,
                 header_bytes: 14,
                 interfaces: &[],
             };

@@ -237,7 +237,13 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
     } else {
         (Verdict::Bad, missing.join("; "))
     };
-    f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back, or says what does", record.interface));
+    f.add(
+        &record.interface,
+        "parts",
+        verdict,
+        detail,
+        &format!("sluice ensure {} puts it back, or says what does", record.interface),
+    );
     Ok(())
 }
 
