@@ -301,11 +301,11 @@ fn queues_that_shrink(lab: &Lab) {
 
 fn queues_that_cannot_be_had(lab: &Lab) {
     let pair = lab.pair_with(EIGHT);
-    let strict = json!({ "version": 1, "scheduler": "strict_priority", "link": { "rate": "2gbit", "queues": "all" },
+    let ranked = json!({ "version": 1, "scheduler": "pifo", "link": { "rate": "2gbit", "queues": "all" },
         "classes": [{ "id": 0, "priority": 0 }] });
-    lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(&strict)])
+    lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(&ranked)])
         .exits(2)
-        .says("priorities hold within a queue only");
+        .says("ranks hold within a queue only");
     pair.a.tc("qdisc add dev a0 root mqprio num_tc 2 map 0 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 queues 4@0 4@4 hw 0");
     let path = lab.policy(&one_class("2gbit"));
     lab.sluice(&pair.a, &["up", "a0", "--policy", &path]).exits(2).says("mqprio").says("--force");
