@@ -99,16 +99,16 @@ struct sl_node {
  */
 struct sl_fair_node {
 	u64 key; /* its place in a heap: weighted fair queueing: the virtual start of its next packet; EEVDF: start or deadline; PIFO: its rank */
-	/* virtual time of its children: the start of the one that was served last; EEVDF: where all would stand in proportion; PIFO, but by start: how often one has got a place */
+	/* virtual time of its children: fair queueing and PIFO by start: the start of the one served last; EEVDF: the V of tree_eevdf.h; PIFO by other ranks: a counter that orders equal ranks */
 	u64 time;
 	/* SL_NO_NODE - its neighbours in a heap of its siblings (sched/heap.h); 0: none */
 	u16 left, right, above;
 	u16 rank; /* nodes on its right spine, itself included */
 	u64 start; /* EEVDF and PIFO by start: where it stands in virtual time; PIFO by attained service: bytes sent since it was last empty */
 	u64 deadline; /* EEVDF: of its request, in virtual time */
-	s64 lag; /* EEVDF: virtual time that it was owed when it left; negative: that it owed */
+	s64 lag; /* EEVDF: V - start when it left, in virtual time: positive if it was owed service (tree_eevdf.h gives lags in bytes, times the weight) */
 	u32 weights; /* EEVDF: the sum of those of its children that may send */
-	u32 rest; /* EEVDF: of its last division, below weights; PIFO by start: how often one has got a place */
+	u32 rest; /* EEVDF: the remainder of the division of V, below weights; PIFO by start: the counter that orders equal ranks */
 	u16 starts; /* EEVDF: SL_NO_NODE - the first of its children that were not eligible yet; 0: there is none */
 	u16 early; /* EEVDF: it stands in that heap */
 	u32 pad;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Engine xsk: two interfaces as a wire, with the schedulers in a process. The arrival hook hands packets to its AF_XDP sockets while it
+ * Engine xsk: two interfaces as a wire, with the schedulers in a process (what packets take on a link is in sched/wire.h). The arrival hook hands packets to its AF_XDP sockets while it
  * runs (bpf/lib/wire.h).
  */
 #pragma once

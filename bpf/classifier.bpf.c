@@ -13,7 +13,7 @@ const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there 
 const volatile u32 sl_ingress_by_filter = 0; /* a filter behind the hook sends it there, since programs cannot before 6.4 */
 const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there; only where conntrack can be asked */
 const volatile u32 sl_is_wire =
-	0; /* a process queues what arrives; if not, the verifier removes that code, and there are none of its maps */
+	0; /* a process queues what arrives (engine xsk). 0: the verifier removes the code, and its maps are not made */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 #include "lib/parse.h"

@@ -367,7 +367,7 @@ SL_GLOBAL u64 shared_prepare(struct sl_sched *s SL_NONNULL, struct sl_shared_ins
 	return s->held ? sl_min(wake_ns ? wake_ns : SL_SHARED_LOST, s->held_until_ns) : wake_ns;
 }
 
-/* Gets credit if it is needed. 0: sl_dequeue may send; else until when nothing may, or any time, if there is nothing. */
+/* Draws credit if the instance lacks it. 0: sl_dequeue may send; else the time before which it may not, which means nothing without packets. */
 SL_FN u64 shared_waits(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f,
 		       u64 now_ns)
 {

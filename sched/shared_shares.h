@@ -42,7 +42,7 @@
 #pragma once
 #include "shared_credit.h"
 
-/* The lowest level that has active classes. */
+/* In sl_shares_view.level: look for the lowest level that has active classes. */
 #define SL_SHARED_FIRST_LEVEL (~0u)
 
 /* The active classes of a level, as an instance has seen them. */
@@ -52,7 +52,7 @@ struct sl_shares_view {
 	u64 assured; /* classes of any level whose guarantee is open, as bits */
 	u32 least_weight;
 	u32 slowest_weight;
-	u32 level; /* to be set before shares_look, which sets SL_SHARED_FIRST_LEVEL to the one that it has found */
+	u32 level; /* to look at, set by the caller; shares_look replaces SL_SHARED_FIRST_LEVEL by the level that it has found */
 };
 
 SL_FN struct sl_shared_share *share_at(struct sl_shared_siblings *g, u32 c)

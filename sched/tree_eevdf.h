@@ -16,7 +16,7 @@
  * if no packet whose length is not known before is longer than the request of its child (theorem 1 and its corollary there). Such a packet adds what it is longer to the
  * lateness of each sibling.
  *
- * Cost: O(log children). A call moves EEVDF_MOVES children at most from one heap to the other; each change of virtual time is paid for by a packet, or by
+ * Cost: O(log children). A call moves at most EEVDF_MOVES children into each of the two heaps; each change of virtual time is paid for by a packet, or by
  * a child that comes or leaves, so a packet moves O(1) on average while children stay.
  */
 #pragma once
@@ -41,7 +41,7 @@ SL_GLOBAL u32 node_next_slot(struct sl_tree *t SL_NONNULL, u32 n)
 	return fair->alone ? fair->alone - 1u : flow_at(t, flow_first(fair))->queue.head;
 }
 
-/* The place of a sum of weight * virtual time, by which the children of *parent have moved, in their virtual time. */
+/* The children of *parent have moved by this sum of weight * virtual time: V moves along, and `rest` keeps the remainder. */
 SL_FN void eevdf_move_time(struct sl_fair_node *parent, s64 sum)
 {
 	u64 weights = sl_max(parent->weights, 1), steps;
@@ -58,7 +58,7 @@ SL_FN void eevdf_move_time(struct sl_fair_node *parent, s64 sum)
 	}
 }
 
-/* Node n, which is *k, begins a new request where the present one does not reach beyond its next packet. One that is not known may be as long as a request. */
+/* Node n, which is *k, begins a new request if the present one does not cover its next packet. A next packet that is not known counts as long as a request. */
 SL_FN void eevdf_request(struct sl_tree *t, u32 n, const struct sl_node *k, struct sl_fair_node *c)
 {
 	u32 slot = node_next_slot(t, n), request = sl_max(inner_at(t, n)->request, 1), next = request;
@@ -113,7 +113,7 @@ SL_GLOBAL int eevdf_join(struct sl_tree *t SL_NONNULL, u32 n)
 		eevdf_move_time(parent, -(s64)k->weight * c->lag);
 	parent->weights += k->weight;
 	c->start = parent->time - (u64)c->lag;
-	/* Whatever it asked for before is void. */
+	/* Its former request is void. */
 	c->deadline = c->start;
 	eevdf_request(t, n, k, c);
 	eevdf_place(t, n);
@@ -136,7 +136,7 @@ SL_GLOBAL int eevdf_leave(struct sl_tree *t SL_NONNULL, u32 n)
 	return 0;
 }
 
-/* Whether the child of node n that starts first may be served by now; it stands among the eligible then. */
+/* Moves the child of node n that starts first to the eligible ones, if it is eligible by now. Returns whether it has. */
 SL_GLOBAL int eevdf_start_one(struct sl_tree *t SL_NONNULL, u32 n)
 {
 	struct sl_fair_node *parent = fair_node_at(t, n);

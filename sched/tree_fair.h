@@ -23,7 +23,7 @@ SL_FN struct sl_fair_node *fair_node_at(struct sl_tree *t, u32 n)
 	return sl_at(t->fair_node, n);
 }
 
-/* Where a node of this weight begins that stopped at a start: there, unless that is behind the virtual time of its parent or too far ahead. */
+/* The virtual start of a node that joins again: its former one, or the virtual time of its parent if the former one is earlier or too far ahead. */
 SL_FN u64 fair_resume(u64 start, u64 time, u32 weight)
 {
 	return start - time > (SL_FAIR_MOST_BYTES << 32) / sl_max(weight, 1) ? time : start;

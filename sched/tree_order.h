@@ -7,7 +7,7 @@
  *	order_leave	it may not any more
  *	order_first	the child to serve
  *	order_charge	it has sent a packet in its turn
- *	order_refresh	its first packet is another one, which it has not sent before in its turn
+ *	order_refresh	its first packet has changed without a turn: the former one was dropped, or sent by a guarantee
  */
 #pragma once
 #include "tree_pifo.h"
@@ -77,7 +77,7 @@ SL_FN void order_charge(struct sl_tree *t, u32 n, const struct sl_inner *p, u32 
 		pifo_charge(t, n, bytes, now_ns);
 }
 
-/* The first packet of node n, which stands beside others or not, was dropped, or sent by a guarantee. */
+/* Node n, which stands beside others or not, has another first packet: the former one was dropped, or sent by a guarantee. */
 SL_GLOBAL int order_refresh(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 {
 	struct sl_node *k = node_at(t, n);

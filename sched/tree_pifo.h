@@ -4,14 +4,14 @@
  * those of ranks.h.
  *
  * A packet gets its rank when it becomes the first of its child, and stands in a heap then, one packet for each child: the flow scheduler of the hardware there
- * (section 5.2). That is the order of a PIFO of all packets where ranks do not fall within a child, which holds of all rank functions but
- * the shortest packet. Packets of one child leave in the order of their arrival in any case.
+ * (section 5.2). That is the order of a PIFO of all packets where the ranks of one child never fall. By packet length and by slack they may: then a
+ * packet waits for those before it in its child. Packets of one child leave in the order of their arrival in any case.
  *
  * Children with equal ranks are served in the order in which they have got them: a key is the rank, and behind it the number of the place. That wraps
  * round: after 2^57 places by priority, after 2^41 by bytes, and after 2^16 where ranks are times, which few packets share.
  *
- * The first packet is known of a leaf with one queue. Another child is ranked as if a packet of no length came when the child does, or when it has sent; by length, as if that
- * were the longest.
+ * The first packet is known of a leaf with one queue. That of any other child counts as one of no length that arrives when the child joins or has
+ * sent. By packet length it ranks behind all known packets.
  *
  * Cost: O(log children) for a packet.
  */
@@ -25,7 +25,7 @@
 #define PIFO_BYTES_BITS    41
 #define PIFO_PRIORITY_BITS 57
 
-/* How long the link is busy with so many bytes, or a node that has a ceiling, ns. */
+/* The time to send so many bytes at the ceiling of node n, or at the link's rate if it has none, ns. */
 SL_FN u64 pifo_sending_ns(struct sl_tree *t, u32 n, u32 bytes)
 {
 	u32 cost = node_at(t, n)->bucket[SL_TURN_SHARED].cost;
@@ -44,7 +44,7 @@ SL_GLOBAL u64 pifo_key(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	struct sl_tree_slot *q = sl_at(t->slot, slot);
 	u64 due_ns = (is_known ? q->arrived_ns : now_ns) + 1000ULL * inner_at(t, n)->request, rank, place;
 
-	/* Virtual time is that of children by start; else nothing needs it. */
+	/* Only start-time fair ranks need virtual time; for others the field counts places. */
 	place = by == SL_RANK_START_TIME_FAIR ? parent->rest++ : parent->time++;
 	switch (by) {
 	case SL_RANK_EARLIEST_DEADLINE:

@@ -9,7 +9,7 @@
 #include "worker.h"
 #include "../../sched/early.h"
 
-/* Set before load: engine qdisc queues what arrives. If not, the code is removed by the verifier, and there is no map `state`. */
+/* Set before load: a scheduler of ours (engine qdisc or xsk) queues what arrives. If not, the code is removed by the verifier, and there is no map `state`. */
 const volatile u32 sl_drops_early = 0;
 
 struct {
@@ -34,7 +34,7 @@ static __noinline int sl_queue_is_full(const struct sl_request *d)
 /* Counts a packet that the queue has no room for. The enum sl_refusal; SL_NOT_REFUSED: there is room. d->hash is set. */
 static __always_inline u32 sl_drop_early(const struct sl_request *d)
 {
-	/* What passes a process by does not come to its queue. There is one receive queue. */
+	/* A packet that passes the process by does not come to its queue. A wire has one receive queue, number 0. */
 	if (sl_is_wire && !sl_worker_is_seen(0, d->now_ns))
 		return SL_NOT_REFUSED;
 	if (!sl_drops_early || d->direction != SL_INGRESS || sl_likely(!sl_queue_is_full(d)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The schedulers of engine qdisc. The hooks before the queue share the map: see early.h. */
+/* The schedulers of engines qdisc and xsk. The hooks before the queue share the map: see early.h. */
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

@@ -8,7 +8,7 @@
 #include "maps.h"
 #include "../../sched/shared_dequeue.h"
 
-/* Mapped maps begin on a page, so each word has a line of its own. Where schedulers share nothing, they have one element. */
+/* Mapped maps begin on a page, so each word has a line of its own. The loader sets the number of elements, and makes none of these maps where one queue sends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Engine xsk: the arrival hook hands packets with their class to the socket of their receive queue, whose process queues them and sends
- * them out of the interface on the other side. What it does not hand over passes the hook, and tc sends it to the other side at once: ARP and
- * other packets that keep a network up, and everything while no process runs.
+ * them out of the interface on the other side. Packets that the hook does not hand over go on to tc, which sends them to the other side at once: ARP
+ * and others that keep a network up, and all while no process runs.
  */
 #pragma once
 #include "kernel.h"

@@ -13,7 +13,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } workers SEC(".maps");
 
-/* Whether the worker of a receive queue was seen a short while ago. It writes the time before it takes packets, so that may be later than now. */
+/* Whether the worker of a receive queue was seen a short while ago. The worker may have written a time later than now_ns, which was read earlier: so the difference is signed. */
 static __always_inline int sl_worker_is_seen(u32 queue, u64 now_ns)
 {
 	struct sl_wire_worker *w = bpf_map_lookup_elem(&workers, &queue);

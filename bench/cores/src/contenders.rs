@@ -143,7 +143,8 @@ fn one_packet(scheduler: &mut Scheduler, now_ns: u64) {
     enqueue(scheduler, class, len_bytes, now_ns);
 }
 
-/// So many processors do this with packet after packet, and steps of work outside of it; it says whether it has sent one. Returns the processor time of a packet, ns.
+/// Calls `packet` again and again on so many processors, with steps of other work between. It returns whether it has sent one. Returns the processor time
+/// of a packet, ns.
 fn run<F: FnMut(u64) -> bool>(processors: u32, outside: u32, length: Duration, begin: impl Fn(u32) -> F + Sync) -> f64 {
     let (start, begun, stop) = (Barrier::new(processors as usize), Instant::now(), AtomicBool::new(false));
     let packets: f64 = std::thread::scope(|scope| {

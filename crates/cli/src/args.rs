@@ -311,7 +311,7 @@ Examples:
 The second one goes on with a wire whose process has ended. Other commands see each interface as a managed one whose arrivals are queued: sluice status \
 eth0, sluice apply eth0 POLICY, sluice top.")]
 pub struct Wire {
-    /// The interfaces, such as eth0 and eth1, which have no addresses: whatever arrives at one leaves by the other
+    /// The two interfaces, such as eth0 and eth1, which need no addresses: packets that arrive at one leave by the other
     #[arg(num_args = 2, required = true, value_names = ["INTERFACE", "INTERFACE"], add = ArgValueCompleter::new(completion::unmanaged))]
     pub interfaces: Vec<String>,
     /// A policy file, or the name of a profile; without it, the wire is there already

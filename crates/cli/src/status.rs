@@ -221,7 +221,7 @@ fn warnings(status: &Status) -> Vec<String> {
     }
     if !status.in_place {
         lines.push(format!(
-            "  NOT all is in place: {}; sluice ensure {} puts it back, or says what does",
+            "  NOT all is in place: {}; sluice ensure {} puts it back, or says how to",
             status.missing.join("; "),
             status.interface
         ));

@@ -51,7 +51,7 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
             Ok(())
         }
         Err(failure) => {
-            // Packets pass by, and no part is left.
+            // The wire is taken down: nothing passes until it is made again.
             wire::unmake(names)?;
             Err(failure)
         }
@@ -64,7 +64,7 @@ fn move_packets(names: [&str; 2], interrupt: &Interrupt) -> Result<Ended, Failur
         let how = if zero_copy {
             "its driver writes packets into our memory"
         } else {
-            "packets are copied once, by the kernel"
+            "the kernel copies packets between the driver and this process"
         };
         outln!("{name}: {how}");
     }

@@ -1,7 +1,7 @@
 //! A model of how many packets so many processors send through one interface, from measured costs. It is a sum of times, and nothing is fitted.
 //!
-//! A processor works on a packet for a time of its own. Words that all of them change, and a lock, are had by one at a time: so much time a
-//! packet cannot be shared. Below that limit, a processor that comes for something another one has waits for it to arrive.
+//! A processor spends some time of its own on each packet. A lock, or a word that all of them change, belongs to one processor at a time, and the time
+//! of that bounds the packets of all together. Below that bound, a processor waits for each line of memory that another one has changed.
 
 /// Times that packets cost, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -57,7 +57,7 @@ impl Pool {
         self.free.push(address - address % u64::from(self.umem.frame().get()));
     }
 
-    /// The packet of a frame, and what stands in the frame in front of it.
+    /// The bytes in front of the packet of a frame, which hold its metadata, and the packet.
     pub fn bytes(&mut self, frame: &Frame) -> (&[u8], &mut [u8]) {
         let (front, packet) = self.parts(frame);
         // SAFETY: both lie in a frame and do not overlap. The frame is the caller's, so no ring has it, and the borrow of the pool lets the caller look at
@@ -84,7 +84,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Binds a socket to a queue of an interface, with rings of so many places, a power of two. `sharing`: a port of the same pool that is there
+    /// Binds a socket to a queue of an interface, with rings of so many places, a power of two. `at`: the numbers of the interface and the queue. `sharing`: a port of the same pool that is there
     /// already.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl Port {
             let descriptor = self.receive.peek(nth);
             match self.umem.packet(descriptor.addr, descriptor.len) {
                 Some(_) => take(Frame { address: descriptor.addr, length_bytes: descriptor.len }, pool),
-                // No kernel sends one.
+                // The kernel never sends a descriptor outside of the memory.
                 None => pool.put(descriptor.addr),
             }
         }
@@ -144,7 +144,7 @@ impl Port {
 
     /// Packets that can be given now.
     pub fn room(&self) -> u32 {
-        // Each needs a place among those that were sent, too.
+        // Each packet also needs a place in the completion ring.
         self.transmit.free().min(self.transmit.size().saturating_sub(self.under_way))
     }
 

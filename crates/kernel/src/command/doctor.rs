@@ -242,7 +242,7 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
         "parts",
         verdict,
         detail,
-        &format!("sluice ensure {} puts it back, or says what does", record.interface),
+        &format!("sluice ensure {} puts it back, or says how to", record.interface),
     );
     Ok(())
 }

@@ -26,13 +26,13 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // One that stays is of no harm.
+        // A lock file that is left behind does no harm.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Claim {
-    /// Takes it.
+    /// Takes the lock of these two interfaces.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ pub struct Side {
 // SAFETY: the mappings belong to the value, and one thread at a time has it.
 unsafe impl Send for Side {}
 
-/// What the scheduler is told by the policy in force.
+/// The part of the policy in force that the scheduler needs.
 pub struct Terms {
     /// The configuration.
     pub conf: Box<abi::sl_sched_conf>,
@@ -164,14 +164,14 @@ impl Side {
         unsafe { &raw mut (*self.state.value(0)).sched }
     }
 
-    /// The number of the configuration in force, and where it stands.
+    /// The word of the configuration in force: the generation in its high 32 bits, the buffer in its low 32.
     pub fn live(&self) -> u64 {
         let word = self.live.values().next().expect("a section has one value").cast::<u64>().cast_mut();
         // SAFETY: the value begins with the word, which is aligned and stored whole.
         unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire)
     }
 
-    /// What stands where `live` has said.
+    /// The configuration that this word names.
     ///
     /// # Errors
     ///

@@ -186,10 +186,13 @@ fn several_queues(
             Err(Error::input(what).help(cure.to_owned()))
         };
         if let Some(why) = why {
-            let cure = format!(
-                "use fewer (ethtool -L {} combined N, or tx N), or write `\"queues\": \"auto\"`",
-                interface.name
-            );
+            let cure = match engine {
+                Engine::Tc => "write `\"queues\": \"auto\"`, or use engine qdisc".to_owned(),
+                _ => format!(
+                    "use fewer (ethtool -L {} combined N, or tx N), or write `\"queues\": \"auto\"`",
+                    interface.name
+                ),
+            };
             return fails(&why, &cure);
         }
         if options.running.is_none() && !can_be_below_mq(root) {

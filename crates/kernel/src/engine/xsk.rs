@@ -102,7 +102,7 @@ pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
         return Err(Error::unsupported(
             "this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS), which engine xsk needs",
         )
-        .help("use a router's engines: sluice up"));
+        .help("use `sluice up`, whose engines work on a router, without AF_XDP"));
     }
     if !interface.ethernet || name == "lo" {
         return Err(Error::input(format!("{name} has no Ethernet header, and a wire carries Ethernet frames"))
@@ -153,7 +153,7 @@ fn check_policy(name: &str, policy: &Resolved) -> Result<()> {
     Ok(())
 }
 
-/// Has an interface take packets for every address. Whether it did not before.
+/// Makes an interface promiscuous. Returns whether it was not before.
 pub(crate) fn make_promiscuous(name: &str) -> Result<bool> {
     let is = iproute::ip(&format!("-d link show dev {name}"))?.contains("promiscuity 0");
     if is {
