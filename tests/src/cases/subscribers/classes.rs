@@ -7,6 +7,7 @@ use crate::net::{Ns, Routed};
 use crate::server::Server;
 use crate::town::{SETTLE, address, box_between, end, listed, policy, subscriber};
 use crate::traffic::{self, Flow, Outcome};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ pub fn classes_share(lab: &Lab) {
             assert!(scraped.contains(&series), "{series} is not in {scraped}");
         }
         assert!(!server.get("/metrics?subscribers=b").body.contains("sluice_subscriber_class_"), "b has no classes");
-        drop(server);
+        server.stop(Signal::SIGTERM);
         explains(lab, &net, &file);
         lab.down(&net.router, "lan0");
     }
