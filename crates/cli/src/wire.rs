@@ -20,11 +20,11 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     let rates = rates(args.rate.as_deref())?;
     let interrupt = Interrupt::new()?;
     let names = [first.as_str(), second.as_str()];
-    let _claim = wire::Claim::take(names)?;
+    let claim = wire::Claim::take(names)?;
     match &args.policy {
         Some(policy) => {
             let requests = [request(policy, first, second, rates[0])?, request(policy, second, first, rates[1])?];
-            match wire::make(&requests)? {
+            match claim.make(&requests)? {
                 Some(all) => {
                     for done in all {
                         print_remarks(&visible(&done.remarks, args.verbose), color);
@@ -36,23 +36,27 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
                 }
             }
         }
-        None => wire::require(names)?,
+        None => claim.require(names)?,
     }
     let ended = move_packets(names, &interrupt);
     match ended {
         Ok(Ended::Asked) => {
-            wire::unmake(names)?;
+            claim.unmake()?;
             outln!("{first} and {second} are as they were");
             Ok(())
         }
+        Ok(Ended::Gone(name)) => {
+            claim.unmake()?;
+            Err(Failure::system(format!("{name} is gone, and with it the wire")))
+        }
         Ok(Ended::Unmade) => {
-            wire::unmake(names)?;
+            claim.unmake()?;
             outln!("the wire was taken down by another command");
             Ok(())
         }
         Err(failure) => {
             // The wire is taken down: nothing passes until it is made again.
-            wire::unmake(names)?;
+            claim.unmake()?;
             Err(failure)
         }
     }

@@ -284,6 +284,11 @@ impl Record {
             self.before.iter_mut().for_each(|before| before.interface.clone_from(&name));
             self.interface = name;
         }
+        if let Some(partner) = &mut self.partner
+            && let Some(name) = Interface::name_of(partner.ifindex)
+        {
+            partner.interface = name;
+        }
         self
     }
 

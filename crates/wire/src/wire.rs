@@ -6,7 +6,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
-use sluice_xsk::{Copying, FrameBytes, Pool, Port, Refusal, Step};
+use sluice_xsk::{Copying, FrameBytes, Kick, Pool, Port, Refusal, Step};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +15,8 @@ use std::time::Duration;
 const PLACES: u32 = 2048;
 /// Frames: those that schedulers hold at most, and those in rings.
 const FRAMES: u32 = 2 * (abi::SL_SLOTS + 2 * PLACES);
+/// Until a port that could not send all is asked again, ns.
+const AGAIN_NS: u64 = 20_000;
 /// The longest sleep, well below the patience of the arrival hook.
 const SLEEP_NS: u64 = 5_000_000;
 /// The process's priority among others: the highest of those that are not of real time.
@@ -23,12 +25,14 @@ const NICENESS: libc::c_int = -20;
 const LOOK_NS: u64 = 200_000_000;
 
 /// Why the process has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// It was told to.
     Asked,
     /// An interface is no side of the wire any more, as after `sluice down`.
     Unmade,
+    /// This interface is not there any more.
+    Gone(String),
 }
 
 /// Two interfaces, and what moves packets between them.
@@ -126,6 +130,9 @@ impl Wire {
             if now >= look_ns {
                 look_ns = now + LOOK_NS;
                 alive();
+                if let Some(gone) = self.ways.iter().find(|way| !way.side.is_there()) {
+                    return Ok(Ended::Gone(gone.side.interface.clone()));
+                }
                 if !self.ways.iter().all(|way| way.side.is_managed()) {
                     return Ok(Ended::Unmade);
                 }
@@ -168,7 +175,15 @@ impl Wire {
             } else {
                 out.submit(count);
             }
-            let again_ns = if out.kick() { Some(again_ns.unwrap_or(u64::MAX).min(now + 20_000)) } else { again_ns };
+            let again_ns = match out.kick() {
+                Kick::Sent => again_ns,
+                Kick::Again => Some(again_ns.unwrap_or(u64::MAX).min(now + AGAIN_NS)),
+                // The link is down: nothing is kept for when it is up again.
+                Kick::Down => {
+                    way.forget(&mut self.ports[n], pool);
+                    None
+                }
+            };
             let again_ns = if came > 0 { Some(now) } else { again_ns };
             first = [first, again_ns].into_iter().flatten().min();
         }

@@ -15,7 +15,7 @@ mod ring;
 mod socket;
 mod umem;
 
-pub use port::{Frame, Pool, Port};
+pub use port::{Frame, Kick, Pool, Port};
 pub use socket::{Binding, Copying, Socket, Statistics, is_supported};
 pub use umem::{FrameBytes, Umem};
 

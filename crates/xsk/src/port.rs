@@ -70,6 +70,20 @@ impl Pool {
     }
 }
 
+/// The kernel's answer when it is told to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kick {
+    /// It has sent what waited, or sends it by itself.
+    Sent,
+    /// Something waits still: it is to be told again soon.
+    Again,
+    /// The interface takes nothing: it is down, or gone.
+    Down,
+}
+
+/// Packets that a port has under way at most. More would wait where no scheduler orders them.
+const MOST_UNDER_WAY: u32 = 256;
+
 /// A socket that is bound to a queue of an interface.
 #[derive(Debug)]
 pub struct Port {
@@ -145,7 +159,7 @@ impl Port {
     /// Packets that can be given now.
     pub fn room(&self) -> u32 {
         // Each packet also needs a place in the completion ring.
-        self.transmit.free().min(self.transmit.size().saturating_sub(self.under_way))
+        self.transmit.free().min(MOST_UNDER_WAY.min(self.transmit.size()).saturating_sub(self.under_way))
     }
 
     /// Gives a packet to be sent, behind so many others that were not submitted yet. The caller has asked `room`.
@@ -165,15 +179,19 @@ impl Port {
         count
     }
 
-    /// Tells the kernel to send what waits, if it does not look by itself. Returns whether something may still wait there.
-    pub fn kick(&mut self) -> bool {
+    /// Tells the kernel to send what waits, if it does not look by itself.
+    pub fn kick(&mut self) -> Kick {
         if self.under_way == 0 || !self.transmit.needs_wakeup() {
-            return false;
+            return Kick::Sent;
         }
         // SAFETY: nothing is sent from this process's memory; the call has the kernel look at the ring.
         let answer =
             unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
-        answer < 0
+        match io::Error::last_os_error().raw_os_error() {
+            _ if answer >= 0 => Kick::Sent,
+            Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => Kick::Again,
+            _ => Kick::Down,
+        }
     }
 
     /// Takes back the frames of packets that were sent. Returns how many.

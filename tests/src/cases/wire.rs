@@ -23,6 +23,7 @@ pub fn suite() -> Suite {
         .any("packets_pass_when_the_process_dies", &[Need::Xsk], process_dies)
         .any("packets_pass_while_the_process_hangs", &[Need::Xsk], process_hangs)
         .any("what_keeps_a_network_up_is_not_queued", &[Need::Xsk], neighbours_are_found)
+        .any("interfaces_go_down_change_names_and_go", &[Need::Xsk], interfaces_go)
         .any("bad_input", &[Need::Xsk], bad_input)
 }
 
@@ -213,6 +214,32 @@ fn neighbours_are_found(lab: &Lab) {
     end(process);
 }
 
+/// Packets for a link that is down are dropped, not kept; a renamed side is given back; a side that goes ends the process with an error.
+fn interfaces_go(lab: &Lab) {
+    let net = middle(lab);
+    let process = net.begin(lab, &three(), "1mbit");
+    net.machine.ip("link set m1 down");
+    net.send(true, &[Flow::new(port(2), &[1514], 2_000_000)], Duration::from_millis(500));
+    let status = lab.status(&net.machine, "m0");
+    assert_eq!(status.ingress(2).backlog.pkts, 0, "nothing is kept");
+    net.machine.ip("link set m1 name mm1");
+    net.machine.ip("link set mm1 up");
+    let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
+    assert!(!shown.contains("NOT all is in place"), "{shown}");
+    lab.sluice(&net.machine, &["apply", "mm1", &lab.policy(&with(three(), "scheduler", json!("round_robin")))]).ok();
+    end(process);
+    assert!(net.machine.ip("-d link show mm1").contains("promiscuity 0"), "the renamed side is given back");
+    net.machine.ip("link set mm1 down");
+    net.machine.ip("link set mm1 name m1");
+    net.machine.ip("link set m1 up");
+    let process = net.begin(lab, &three(), "1mbit");
+    net.machine.ip("link del m1");
+    process.finish().exits(1).says("m1 is gone");
+    let shown = net.machine.ip("-d link show m0");
+    assert!(shown.contains("promiscuity 0") && !shown.contains("xdp"), "{shown}");
+    lab.sluice(&net.machine, &["status", "m0"]).exits(2);
+}
+
 fn bad_input(lab: &Lab) {
     let net = middle(lab);
     let state = [net.machine.state("m0"), net.machine.state("m1")];
@@ -226,6 +253,9 @@ fn bad_input(lab: &Lab) {
     ask(&["m0", "lo", "--policy", &file, "--rate", "1mbit"]).exits(2).says("lo has no Ethernet header");
     let marked = with(three(), "rules", json!([{ "priority": 1, "mark": 5, "class_id": 0 }]));
     ask(&["m0", "m1", "--policy", &lab.policy(&marked), "--rate", "1mbit"]).exits(2).says("which XDP does not see");
+    net.machine.ip("addr add 10.91.0.7/24 dev m1");
+    ask(&["m0", "m1", "--policy", &file, "--rate", "1mbit"]).exits(2).says("has the address 10.91.0.7/24");
+    net.machine.ip("addr flush dev m1");
     net.machine.ip("link set m1 mtu 3000");
     ask(&["m0", "m1", "--policy", &file, "--rate", "1mbit"]).exits(2).says("1792").says("mtu 1770");
     net.machine.ip("link set m1 mtu 1500");

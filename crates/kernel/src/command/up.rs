@@ -269,6 +269,7 @@ impl Start {
         };
         if request.partner.is_some() {
             xsk::check(&interface, &policy)?;
+            xsk::check_unused(&interface.name)?;
         }
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);

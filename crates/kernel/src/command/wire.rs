@@ -7,6 +7,7 @@ use crate::command::up::{UpRequest, up};
 use crate::engine::programs;
 use crate::maps::tables;
 use crate::record::{Phase, Record};
+use crate::system::interface::Interface;
 use crate::system::{bpffs, netns, paths, private};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
@@ -17,9 +18,12 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The lock of the one process that moves packets between two interfaces. It is free again when the process ends, however it does.
 pub struct Claim {
+    /// Numbers of the interfaces: their names may change.
+    numbers: [u32; 2],
     path: PathBuf,
     _file: Flock<File>,
 }
@@ -31,82 +35,105 @@ impl Drop for Claim {
     }
 }
 
+/// Attempts to lock, and the time between them: a process that was killed keeps its lock until the kernel has taken it apart.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
 impl Claim {
     /// Takes the lock of these two interfaces.
     ///
     /// # Errors
     ///
-    /// Another process has it.
+    /// Another process has it, or there is no such interface.
     pub fn take(interfaces: [&str; 2]) -> Result<Claim> {
-        let mut numbers = interfaces.map(|name| nix::net::if_::if_nametoindex(name).unwrap_or(0));
-        numbers.sort_unstable();
+        let [first, second] = interfaces.map(Interface::find);
+        let numbers = [first?.ifindex, second?.ifindex];
         private::directory(paths::run())?;
-        let path = paths::run().join(format!("wire-{}-{}@{}.lock", numbers[0], numbers[1], netns::inode()?));
-        let file = private::file(&path).doing(|| path.display().to_string())?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(Claim { path, _file: file }),
-            Err((_, Errno::EWOULDBLOCK)) => {
-                Err(Error::input(format!("another `sluice wire {} {}` runs", interfaces[0], interfaces[1]))
-                    .help("stop it first"))
-            }
-            Err((_, error)) => Err(error).doing(|| format!("locking {}", path.display())),
-        }
-    }
-}
-
-/// Brings up both sides of a wire, or takes over those that a former process has left. None: they were there.
-///
-/// # Errors
-///
-/// An interface is managed otherwise, or cannot be a side of a wire.
-pub fn make(requests: &[UpRequest; 2]) -> Result<Option<Vec<Done>>> {
-    let records = [Record::find(&requests[0].interface)?, Record::find(&requests[1].interface)?];
-    let is_left = |n: usize| {
-        let partner = records[n].as_ref().filter(|record| record.phase == Phase::Active)?.partner.as_ref()?;
-        Some(partner.interface == requests[1 - n].interface)
-    };
-    match [is_left(0), is_left(1)] {
-        [Some(true), Some(true)] if records.iter().flatten().all(programs::runs_own_programs) => return Ok(None),
-        // Of another version, or half of a wire.
-        [left, other] if left == Some(true) || other == Some(true) => {
-            for (request, left) in requests.iter().zip([left, other]) {
-                if left == Some(true) {
-                    down(&request.interface)?;
+        let name =
+            format!("wire-{}-{}@{}.lock", numbers[0].min(numbers[1]), numbers[0].max(numbers[1]), netns::inode()?);
+        let path = paths::run().join(name);
+        let mut left = TRIES;
+        loop {
+            let file = private::file(&path).doing(|| path.display().to_string())?;
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(file) => return Ok(Claim { numbers, path, _file: file }),
+                Err((_, Errno::EWOULDBLOCK)) if left > 0 => {
+                    left -= 1;
+                    std::thread::sleep(BETWEEN_TRIES);
                 }
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    let what = format!("another `sluice wire {} {}` runs", interfaces[0], interfaces[1]);
+                    return Err(Error::input(what).help("stop it first"));
+                }
+                Err((_, error)) => return Err(error).doing(|| format!("locking {}", path.display())),
             }
         }
-        _ => {}
     }
-    up(requests).map(Some)
-}
 
-/// Fails unless both interfaces are sides of a wire that was made before, by this version.
-///
-/// # Errors
-///
-/// One of them is not.
-pub fn require(interfaces: [&str; 2]) -> Result<()> {
-    for (n, name) in interfaces.iter().enumerate() {
-        let partner = Record::find(name)?.filter(programs::runs_own_programs).and_then(|record| record.partner);
-        if partner.is_none_or(|partner| partner.interface != interfaces[1 - n]) {
-            return Err(Error::input(format!("{name} is not part of a wire to {}", interfaces[1 - n]))
-                .help("name a policy: sluice wire A B --policy P --rate R"));
+    /// The records of both sides, as far as they are sides of a wire.
+    fn records(&self) -> Result<[Option<Record>; 2]> {
+        let [first, second] = self.numbers.map(Record::of_number);
+        Ok([first?, second?].map(|record| record.filter(|record| record.partner.is_some())))
+    }
+
+    /// Whether the side of this place is wholly up, and leads to the other one.
+    fn is_made(&self, records: &[Option<Record>; 2], place: usize) -> bool {
+        let record = records[place].as_ref().filter(|record| record.phase == Phase::Active);
+        let partner = record.and_then(|record| record.partner.as_ref());
+        partner.is_some_and(|partner| partner.ifindex == self.numbers[1 - place])
+    }
+
+    /// Brings up both sides of a wire, or takes over those that a former process has left. None: they were there.
+    ///
+    /// # Errors
+    ///
+    /// An interface is managed otherwise, or cannot be a side of a wire.
+    pub fn make(&self, requests: &[UpRequest; 2]) -> Result<Option<Vec<Done>>> {
+        let records = self.records()?;
+        let made = [0, 1].map(|place| self.is_made(&records, place));
+        if made == [true, true] && records.iter().flatten().all(programs::runs_own_programs) {
+            return Ok(None);
         }
+        // A side of a wire to elsewhere stays, and `up` refuses it.
+        let is_own = |place: usize| {
+            let partner = records[place].as_ref().and_then(|record| record.partner.as_ref());
+            partner.is_none_or(|partner| partner.ifindex == self.numbers[1 - place])
+        };
+        let [first, second] = self.numbers.map(Record::of_number);
+        let is_free =
+            |record: Option<Record>, place: usize| record.is_none() || records[place].is_some() && is_own(place);
+        if is_free(first?, 0) && is_free(second?, 1) {
+            // Those of another version, half of a wire, and what an interrupted start has left.
+            records.iter().flatten().try_for_each(|record| down(&record.interface).map(drop))?;
+        }
+        up(requests).map(Some)
     }
-    Ok(())
-}
 
-/// Gives both sides back.
-///
-/// # Errors
-///
-/// A part cannot be removed.
-pub fn unmake(interfaces: [&str; 2]) -> Result<()> {
-    let ends = interfaces.map(|name| match Record::find(name)? {
-        Some(record) if record.partner.is_some() => down(name).map(drop),
-        _ => Ok(()),
-    });
-    ends.into_iter().collect()
+    /// Fails unless both interfaces are sides of a wire that was made before, by this version.
+    ///
+    /// # Errors
+    ///
+    /// One of them is not.
+    pub fn require(&self, interfaces: [&str; 2]) -> Result<()> {
+        let records = self.records()?;
+        for (place, name) in interfaces.iter().enumerate() {
+            let is_current = records[place].as_ref().is_some_and(programs::runs_own_programs);
+            if !is_current || !self.is_made(&records, place) {
+                return Err(Error::input(format!("{name} is not part of a wire to {}", interfaces[1 - place]))
+                    .help("name a policy: sluice wire A B --policy P --rate R"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives both sides back.
+    ///
+    /// # Errors
+    ///
+    /// A part cannot be removed.
+    pub fn unmake(&self) -> Result<()> {
+        self.records()?.iter().flatten().try_for_each(|record| down(&record.interface).map(drop))
+    }
 }
 
 /// One side of a wire: the scheduler of what arrives there.
@@ -186,6 +213,11 @@ impl Side {
     /// Whether the interface is managed as this side of a wire still: `sluice down` ends that.
     pub fn is_managed(&self) -> bool {
         self.pins.join("sockets").exists()
+    }
+
+    /// Whether the interface is there, under whatever name.
+    pub fn is_there(&self) -> bool {
+        Interface::name_of(self.ifindex).is_some()
     }
 
     /// Has the hook find the socket of a receive queue.

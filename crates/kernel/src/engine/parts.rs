@@ -93,7 +93,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
         return Ok(found);
     }
     if let Some(partner) = &record.partner {
-        if !Interface::is_there(&partner.interface, partner.ifindex) {
+        if Interface::name_of(partner.ifindex).is_none() {
             found.push(Missing::Partner(partner.interface.clone()));
         } else if !xsk::is_running(pins)? {
             found.push(Missing::Worker(partner.interface.clone()));

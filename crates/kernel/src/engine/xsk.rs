@@ -127,6 +127,26 @@ pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
     check_policy(name, policy)
 }
 
+/// Checks that nothing else uses an interface that is to be a side of a wire: what comes for it would go to the other side.
+///
+/// # Errors
+///
+/// It has an address, or is part of another device.
+pub(crate) fn check_unused(name: &str) -> Result<()> {
+    let addresses = iproute::ip(&format!("-o addr show dev {name} scope global"))?;
+    if let Some(address) = addresses.split_whitespace().nth(3) {
+        return Err(Error::input(format!("{name} has the address {address}, which nobody would reach by it any more"))
+            .help(format!("wire other interfaces, or remove it: ip addr flush dev {name}")));
+    }
+    let shown = iproute::ip(&format!("-o link show dev {name}"))?;
+    let mut words = shown.split_whitespace().skip_while(|word| *word != "master");
+    if let Some(master) = words.nth(1) {
+        return Err(Error::input(format!("{name} is part of {master}, which would get no packets from it any more"))
+            .help(format!("wire other interfaces, or take it out: ip link set dev {name} nomaster")));
+    }
+    Ok(())
+}
+
 fn check_policy(name: &str, policy: &Resolved) -> Result<()> {
     let cannot = [
         (policy.mode == Mode::ClassifyOnly, "\"mode\": \"classify_only\"", "a wire queues"),
