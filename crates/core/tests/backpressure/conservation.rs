@@ -96,11 +96,22 @@ fn pipes_that_are_owed_a_turn_are_found(core: &'static BackpressureCore, case: &
         let pipe = Pipe { profile: 1, bits_per_second: Some(rate), burst_ns: 100_000 };
         prop_assert_eq!(world.pipes.configure(*number, &pipe, world.now_ns), Ok(()));
     }
+    // The queues for which each pipe is owed a turn, as far as they have been ready ever since. One that got ready later is found in turn.
+    let mut since = PIPES.map(|_| u32::MAX);
     play(world, case, &mut |world, _, _| {
         let state = world.pipes.state();
-        for pipe in PIPES.map(|pipe| pipe as usize) {
-            let (word, ready) = (pipe / 64, u32::from(state.ready[pipe]));
-            if state.owed[word] >> (pipe % 64) & 1 == 0 || ready == 0 {
+        for (pipe, since) in PIPES.map(|pipe| pipe as usize).into_iter().zip(&mut since) {
+            let word = pipe / 64;
+            if state.owed[word] >> (pipe % 64) & 1 == 0 {
+                *since = u32::MAX;
+                continue;
+            }
+            let ready = u32::from(state.ready[pipe]);
+            if *since == u32::MAX {
+                *since = u32::from(state.owed_any[word]);
+            }
+            *since &= ready;
+            if *since == 0 {
                 continue;
             }
             let among = state.owed_summary[word / 64] >> (word % 64) & 1;
