@@ -33,6 +33,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/departing_hosts.h"
 #include "lib/marks.h"
 #include "lib/answers.h"
+#include "lib/sched_conf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -40,14 +41,6 @@ struct {
 	__type(value, struct sl_held_packet);
 	__uint(max_entries, 2 * SL_SLOTS);
 } packets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32); /* buffer * SL_DIRECTIONS + direction */
-	__type(value, struct sl_sched_conf);
-	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} sched_conf SEC(".maps");
 
 u32 sl_used[SL_INSTANCES];
 

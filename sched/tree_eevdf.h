@@ -70,33 +70,36 @@ SL_FN void eevdf_request(struct sl_tree *t, u32 n, const struct sl_node *k, stru
 		c->deadline = c->start + ((u64)sl_max(next, request) << 32) / weight;
 }
 
+/* The root of the heap of its parent in which node n stands, or is to stand. */
+SL_FN u16 *eevdf_heap(struct sl_tree *t, u32 n)
+{
+	struct sl_node *k = node_at(t, n);
+
+	if (fair_node_at(t, n)->early)
+		return &fair_node_at(t, node_parent(k))->starts;
+	return &parent_of(t, k)->first[SL_TURN_SHARED];
+}
+
 /* Node n, which stands in no heap, joins the one where it belongs now. */
 SL_GLOBAL int eevdf_place(struct sl_tree *t SL_NONNULL, u32 n)
 {
 	struct sl_node *k = node_at(t, n);
 	struct sl_fair_node *c = fair_node_at(t, n), *parent = fair_node_at(t, node_parent(k));
-	struct sl_inner *p = parent_of(t, k);
+	u16 *root;
 
 	c->early = virtual_before(parent->time, c->start);
 	c->key = c->early ? c->start : c->deadline;
-	if (c->early)
-		parent->starts = (u16)heap_add(t, parent->starts, SL_NO_NODE - n);
-	else
-		p->first[SL_TURN_SHARED] = (u16)heap_add(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
+	root = eevdf_heap(t, n);
+	*root = (u16)heap_add(t, *root, SL_NO_NODE - n);
 	return 0;
 }
 
 /* Node n leaves the heap in which it stands. */
 SL_GLOBAL int eevdf_unplace(struct sl_tree *t SL_NONNULL, u32 n)
 {
-	struct sl_node *k = node_at(t, n);
-	struct sl_fair_node *parent = fair_node_at(t, node_parent(k));
-	struct sl_inner *p = parent_of(t, k);
+	u16 *root = eevdf_heap(t, n);
 
-	if (fair_node_at(t, n)->early)
-		parent->starts = (u16)heap_remove(t, parent->starts, SL_NO_NODE - n);
-	else
-		p->first[SL_TURN_SHARED] = (u16)heap_remove(t, p->first[SL_TURN_SHARED], SL_NO_NODE - n);
+	*root = (u16)heap_remove(t, *root, SL_NO_NODE - n);
 	return 0;
 }
 

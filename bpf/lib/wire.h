@@ -7,7 +7,7 @@
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
-#include "../../abi/sched.h"
+#include "sched_conf.h"
 #include "worker.h"
 
 #define SL_ETH_LLDP 0x88cc
@@ -21,15 +21,6 @@ struct {
 	__type(value, u32);
 	__uint(max_entries, SL_WIRE_QUEUES);
 } sockets SEC(".maps");
-
-/* As in qdisc.bpf.c; programs do not read it here. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32); /* buffer * SL_DIRECTIONS + direction */
-	__type(value, struct sl_sched_conf);
-	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} sched_conf SEC(".maps");
 
 static __always_inline int sl_is_lldp(const struct xdp_md *ctx)
 {

@@ -28,6 +28,7 @@ pub enum Need {
     Tun,
     /// Sockets of AF_XDP.
     Xsk,
+    Bridge,
     /// Connection tracking, and address translation.
     Conntrack,
     Systemd,
@@ -42,7 +43,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 18] = [
+    const ALL: [Need; 19] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -55,6 +56,7 @@ impl Need {
         Need::Vlan,
         Need::Tun,
         Need::Xsk,
+        Need::Bridge,
         Need::Conntrack,
         Need::Systemd,
         Need::Capsh,
@@ -77,6 +79,7 @@ impl Need {
             Need::Vlan => "no VLAN",
             Need::Tun => "no tun",
             Need::Xsk => "no AF_XDP",
+            Need::Bridge => "no bridge",
             Need::Conntrack => "no NAT",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
@@ -100,6 +103,7 @@ impl Need {
             Need::Vlan => in_scratch("ip link add v0 type veth; ip link add link v0 name probe type vlan id 5"),
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
             Need::Xsk => has_symbol("xsk_map_delete_elem") || has_symbol("xsk_generic_rcv"),
+            Need::Bridge => in_scratch("ip link add probe type bridge"),
             Need::Conntrack => has_symbol("nf_nat_inet_fn") && on_path("nft"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
@@ -168,7 +172,7 @@ pub fn is_root() -> bool {
 
 /// Loads modules that kernels load only on demand; missing modules are built in or absent.
 pub fn load_modules() {
-    for module in ["tun", "8021q", "ifb", "veth", "nft_chain_nat", "nft_masq"] {
+    for module in ["bridge", "tun", "8021q", "ifb", "veth", "nft_chain_nat", "nft_masq"] {
         let _ = Command::new("modprobe").arg("-q").arg(module).status();
     }
 }

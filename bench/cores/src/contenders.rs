@@ -54,7 +54,7 @@ impl Locked {
 /// Calls `report` with the name of what was measured, its parameter, the number of processors and ns: of a processor for a packet; of a processor
 /// for a change of a word that both change in turn (`line`).
 pub fn measure(mut report: impl FnMut(&str, u32, u32, f64)) {
-    let conf = configuration();
+    let conf = configuration(FRAME);
     for outside in OUTSIDE {
         for processors in [1, 2] {
             let own = |_| {
@@ -111,12 +111,13 @@ pub fn measure(mut report: impl FnMut(&str, u32, u32, f64)) {
     report("line", 0, 2, shortest);
 }
 
-fn configuration() -> Box<abi::sl_sched_conf> {
+/// A scheduler of classes with FIFOs and equal weights, and without rates.
+pub fn configuration(quantum_bytes: u32) -> Box<abi::sl_sched_conf> {
     let mut conf: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
     (conf.kind, conf.generation, conf.slots) = (abi::SL_WEIGHTED_FAIR_QUEUING, 1, 4096);
     for class in &mut conf.classes {
         (class.weight, class.limit_pkts, class.limit_bytes) = (1, 1000, 10_000_000);
-        class.quantum_bytes = FRAME;
+        class.quantum_bytes = quantum_bytes;
     }
     conf
 }

@@ -1,4 +1,4 @@
-//! What it costs processors to share a rate.
+//! The cost of a rate to the processors that share it.
 //!
 //! - `cores measure [REPEATS]` measures one and two of them natively, and counts in simulated time how often up to 64 instances go to shared words. Prints
 //!   CSV.

@@ -55,7 +55,7 @@ fn line_ns(raw: &Raw) -> f64 {
     median(raw, "line", 0, 2) / 2.0
 }
 
-/// What the link takes of frames of this length, packets a second.
+/// The most frames of this length that the link takes, packets a second.
 pub fn link_pps(frame_bytes: u32) -> f64 {
     LINK_BPS as f64 / 8.0 / f64::from(frame_bytes + 24)
 }

@@ -1,13 +1,12 @@
 //! How often instances that share a rate go to shared words, in simulated time.
 
-use crate::contenders::CLASSES;
-use sluice_abi as abi;
+use crate::contenders::{CLASSES, configuration};
 use sluice_core::shared_credit::{Class, Conf, Instance};
 use sluice_simulator::{Link, Port, Simulation, Source};
 
-/// What a frame takes on the wire beside its own bytes, Ethernet: preamble, checksum and gap.
+/// Bytes that Ethernet adds to a frame on the wire: preamble, checksum and gap.
 const WIRE_BYTES: u32 = 24;
-/// How many packets a run sends at least, for each instance.
+/// The least number of packets of a run, for each instance.
 const PACKETS: u64 = 4_000;
 
 /// Visits for a packet, of instances that all have packets of all classes.
@@ -20,11 +19,7 @@ pub fn per_packet(instances: u32, bits_per_second: u64, frame_bytes: u32) -> f64
         ring_packets: 256,
         timer_late_ns: (conf.raw().link.batch >> 6) / 4,
     };
-    let mut scheduler: Box<abi::sl_sched_conf> = abi::boxed_zeroed();
-    (scheduler.kind, scheduler.generation, scheduler.slots) = (abi::SL_WEIGHTED_FAIR_QUEUING, 1, 4096);
-    for class in &mut scheduler.classes {
-        (class.weight, class.limit_pkts, class.limit_bytes, class.quantum_bytes) = (1, 1000, 10_000_000, longest);
-    }
+    let scheduler = configuration(longest);
     let own = (0..instances).map(|number| Instance::new(number, &scheduler, 0)).collect();
     let sources = (0..instances as usize)
         .flat_map(|queue| (0..CLASSES).map(move |class| Source::backlogged(queue, class, frame_bytes + WIRE_BYTES)))

@@ -26,6 +26,7 @@ pub(crate) mod verify;
 pub(crate) mod xsk;
 
 use crate::bpf::mapped::Mapped;
+use crate::bpf::object::Loader;
 use crate::maps::tree::TreeMaps;
 use crate::record::{Engine, Record, policy};
 use crate::system::interface::Interface;
@@ -73,6 +74,11 @@ pub(crate) trait Driver {
     /// Programs of the classifier's object that the engine's queues need, beside those of hooks.
     fn programs(&self, _: &Record) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Sets constants and makes maps of the classifier's object that the engine needs, beside those of its queues.
+    fn prepare(&self, _: &mut Loader) -> Result<()> {
+        Ok(())
     }
 
     /// Loads the engine's objects beside the classifier, and adds its choices to the record.

@@ -16,7 +16,7 @@ pub struct Link {
     pub burst: Option<Bytes>,
     /// Whether packets larger than a frame (GSO) are split before they are queued.
     pub split_gso: SplitGso,
-    /// Which tx queues of the interface are used.
+    /// The tx queues of the interface that are used.
     pub queues: LinkQueues,
 }
 
@@ -102,7 +102,7 @@ impl SplitGso {
     pub const NAMES: &[(&str, SplitGso)] = &[("auto", SplitGso::Auto), ("on", SplitGso::On), ("off", SplitGso::Off)];
 }
 
-/// Which tx queues of an interface that has several are used for departures that are shaped.
+/// The tx queues that departures use where they are shaped and the interface has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkQueues {
     /// All of them if the rate is so high that one lock could be too slow, and the policy holds over several queues; else one.

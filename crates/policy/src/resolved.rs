@@ -51,7 +51,7 @@ pub struct Resolved {
     pub link_burst: Option<Bytes>,
     /// Whether packets larger than a frame are split before they are queued.
     pub split_gso: SplitGso,
-    /// Which tx queues are used for departures that are shaped.
+    /// The tx queues that departures use where they are shaped.
     pub queues: LinkQueues,
     /// Ceilings of the interface, enforced by dropping, with bursts.
     pub limits: Limits,

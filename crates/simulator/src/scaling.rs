@@ -6,9 +6,9 @@
 /// Times that packets cost, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
-    /// What a processor does for a packet, and others can do at the same time.
+    /// The work of a processor for a packet that others can do at the same time.
     pub apart_ns: f64,
-    /// What a processor does for a packet under a lock that all have to take. 0: there is none.
+    /// The work of a processor for a packet under a lock that all have to take. 0: there is none.
     pub locked_ns: f64,
     /// A line of memory comes from another processor, which has changed it.
     pub line_ns: f64,

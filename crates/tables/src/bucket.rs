@@ -17,6 +17,23 @@ pub fn duration_ns(bytes: Bytes, rate: Rate) -> u64 {
     scaled(u128::from(bytes.0) * 8 * NS_PER_S, rate)
 }
 
+/// Burst of a shaped link where the policy names none: it makes up for a late timer, and is far less than a frame at the rates
+/// where a burst is felt.
+const LINK_BURST_NS: u64 = 250_000;
+/// Burst of a guarantee: the amount that a class may catch up after other classes' guarantees went first.
+const GUARANTEE_BURST_NS: u64 = 5_000_000;
+const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
+
+/// Burst of a shaped link, ns at its rate.
+pub(crate) fn link_burst_ns(told: Option<Bytes>, rate: Rate) -> u64 {
+    told.map_or(LINK_BURST_NS, |burst| duration_ns(burst, rate))
+}
+
+/// Burst of a guarantee, ns at its rate.
+pub(crate) fn guarantee_burst_ns(rate: Rate) -> u64 {
+    GUARANTEE_BURST_NS.max(duration_ns(GUARANTEE_BURST_BYTES, rate))
+}
+
 /// A policer's bucket: burst in 1/16 ns, cost of a byte in 2^-20 ns. Costs round up, bursts down.
 pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
     let bps = u128::from(rate.0.max(1));

@@ -10,11 +10,14 @@ pub mod each_host;
 mod error;
 pub mod forward;
 mod keys;
+mod levels;
 mod matcher;
 mod queues;
 mod ranges;
 mod rule;
 mod shared;
+#[cfg(test)]
+mod testing;
 pub mod tree;
 mod virtual_queue;
 

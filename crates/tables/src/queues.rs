@@ -1,15 +1,10 @@
 //! The scheduler's configuration: its discipline, limits, levels, shares, buckets.
 
+use crate::levels::Levels;
 use crate::{Context, bucket, shared};
 use sluice_abi as abi;
 use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rate, Resolved, ResolvedClass};
 
-/// Burst of a shaped link where the policy names none: it makes up for a late timer, and is far less than a frame at the rates
-/// where a burst is felt.
-pub(crate) const LINK_BURST_NS: u64 = 250_000;
-/// Burst of a guarantee: the amount that a class may catch up after other classes' guarantees went first.
-const GUARANTEE_BURST_NS: u64 = 5_000_000;
-const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
 /// Quantum of a class that only drains.
 const FRAME_BYTES: u32 = 1514;
 
@@ -27,23 +22,20 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     conf.cells = cells(policy.framing.cells);
     if let Some(rate) = link_rate {
         conf.link_cost = bucket::cost(rate);
-        conf.link_burst_ns = policy.link_burst.map_or(LINK_BURST_NS, |burst| bucket::duration_ns(burst, rate));
+        conf.link_burst_ns = bucket::link_burst_ns(policy.link_burst, rate);
     }
-    let mut levels: Vec<u8> = policy.classes.iter().map(|class| class.priority).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    let level = |priority: u8| levels.binary_search(&priority).unwrap_or(0) as u32;
+    let levels = Levels::of(policy);
     // A removed class drains beside the default class.
     let default = policy.class(policy.default_class);
     for to in &mut conf.classes {
-        to.level = default.map_or(0, |class| level(class.priority));
+        to.level = default.map_or(0, |class| levels.level(class));
         to.quantum_bytes = FRAME_BYTES;
         to.weight = default.map_or(1, |class| class.weight);
         to.budget_ns = default.and_then(|class| class.latency_budget_ns).unwrap_or(0);
     }
     for class in &policy.classes {
         let to = &mut conf.classes[usize::from(class.id.0)];
-        fill(to, class, level(class.priority), direction);
+        fill(to, class, levels.level(class), direction);
         fill_queue(to, class, link_rate);
     }
     if direction == abi::SL_EGRESS && shared::is_shared(policy, context) {
@@ -107,39 +99,22 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
     }
     if let Some(rate) = class.rate {
         to.rate_cost = bucket::cost(rate);
-        to.rate_burst_ns = guarantee_burst_ns(rate);
+        to.rate_burst_ns = bucket::guarantee_burst_ns(rate);
     }
-}
-
-/// Burst of a guarantee, ns at its rate.
-pub(crate) fn guarantee_burst_ns(rate: Rate) -> u64 {
-    GUARANTEE_BURST_NS.max(bucket::duration_ns(GUARANTEE_BURST_BYTES, rate))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_policy::Source;
+    use crate::testing;
 
     fn compiled(text: &str) -> Box<abi::sl_sched_conf> {
         compiled_for(text, abi::SL_EGRESS, None)
     }
 
     fn compiled_for(text: &str, direction: u32, ingress_rate: Option<Rate>) -> Box<abi::sl_sched_conf> {
-        let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
-        let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
-        let context = Context {
-            generation: 1,
-            tag: 1,
-            buffer: 0,
-            egress_rate: resolved.link_rate,
-            ingress_rate,
-            virtual_queues: false,
-            queues: 0,
-            header_bytes: 14,
-            mtu_bytes: 1500,
-            interfaces: &[],
-        };
+        let (resolved, context) = testing::resolved(text);
+        let context = Context { ingress_rate, ..context };
         conf(&resolved, &context, direction)
     }
 

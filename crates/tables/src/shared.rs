@@ -1,6 +1,6 @@
 //! The link that the schedulers of several tx queues share: its rate, and the ceilings, guarantees and weights of classes over all of them.
 
-use crate::queues::{LINK_BURST_NS, guarantee_burst_ns};
+use crate::levels::Levels;
 use crate::{Context, bucket};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf};
@@ -26,23 +26,24 @@ pub(crate) fn leave_out_rates(conf: &mut abi::sl_sched_conf) {
 /// The configuration of the link that schedulers share; zeroes if they share none.
 pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_conf> {
     let Some(rate) = context.egress_rate.filter(|_| is_shared(policy, context)) else { return abi::boxed_zeroed() };
-    let burst_ns = policy.link_burst.map_or(LINK_BURST_NS, |burst| bucket::duration_ns(burst, rate));
+    let burst_ns = bucket::link_burst_ns(policy.link_burst, rate);
     let weights = Weights::of(policy);
     let mut classes = [Class::default(); abi::SL_CLASSES as usize];
     // A removed class drains with the weight and the level of the default class, as in `queues`.
     let levels = Levels::of(policy);
+    let level = |class| if policy.scheduler == Scheduler::STRICT_PRIORITY { levels.level(class) } else { 0 };
     if let Some(default) = policy.class(policy.default_class) {
-        let (weight, level) = (weights.weight(default), levels.level(default));
+        let (weight, level) = (weights.weight(default), level(default));
         classes.iter_mut().for_each(|class| (class.weight, class.level) = (weight, level));
     }
     for class in &policy.classes {
         classes[usize::from(class.id.0)] = Class {
             weight: weights.weight(class),
-            level: levels.level(class),
+            level: level(class),
             ceiling: class.ceil.map(|ceil| ceil.0),
             ceiling_burst_ns: class.ceil.map_or(0, |ceil| bucket::duration_ns(class.burst.unwrap_or(Bytes(0)), ceil)),
             guarantee: class.rate.map(|rate| rate.0),
-            guarantee_burst_ns: class.rate.map_or(0, guarantee_burst_ns),
+            guarantee_burst_ns: class.rate.map_or(0, bucket::guarantee_burst_ns),
         };
     }
     Conf::new(context.queues, rate.0, burst_ns, frame_bytes(policy, context), &classes).into_raw()
@@ -52,25 +53,6 @@ pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_c
 fn frame_bytes(policy: &Resolved, context: &Context) -> u32 {
     let whole = i64::from(context.mtu_bytes) + i64::from(policy.framing.overhead_bytes);
     whole.clamp(i64::from(policy.framing.mpu_bytes.max(64)), 1 << 16) as u32
-}
-
-/// The levels of a policy's classes under strict priority, 0 first; else all are of one.
-struct Levels(Vec<u8>);
-
-impl Levels {
-    fn of(policy: &Resolved) -> Levels {
-        if policy.scheduler != Scheduler::STRICT_PRIORITY {
-            return Levels(Vec::new());
-        }
-        let mut priorities: Vec<u8> = policy.classes.iter().map(|class| class.priority).collect();
-        priorities.sort_unstable();
-        priorities.dedup();
-        Levels(priorities)
-    }
-
-    fn level(&self, class: &ResolvedClass) -> u32 {
-        self.0.binary_search(&class.priority).unwrap_or(0) as u32
-    }
 }
 
 /// The weights of a policy's classes: their weights, or the quanta of a discipline that shares by these.
@@ -104,24 +86,13 @@ impl Weights<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use crate::{Compiled, compile};
-    use sluice_policy::{Rate, Source};
+    use sluice_policy::Rate;
 
     fn compiled(text: &str, queues: u32) -> Compiled {
-        let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
-        let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
-        let context = Context {
-            generation: 1,
-            tag: 1,
-            buffer: 0,
-            egress_rate: resolved.link_rate,
-            ingress_rate: Some(Rate(1_000_000)),
-            virtual_queues: false,
-            queues,
-            header_bytes: 14,
-            mtu_bytes: 1500,
-            interfaces: &[],
-        };
+        let (resolved, context) = testing::resolved(text);
+        let context = Context { ingress_rate: Some(Rate(1_000_000)), queues, ..context };
         compile(&resolved, &context).unwrap()
     }
 
@@ -149,17 +120,14 @@ mod tests {
 
     #[test]
     fn urgent_classes_have_lower_levels() {
-        let text = |scheduler: &str| {
-            format!(
-                r#"{{ "scheduler": "{scheduler}", "default_class": 1, "link": {{ "rate": "10gbit" }},
-                "classes": [{{ "id": 0, "priority": 9 }}, {{ "id": 1, "priority": 5 }}, {{ "id": 2, "priority": 9 }}] }}"#
-            )
-        };
-        let levels = |scheduler| {
-            let conf = compiled(&text(scheduler), 4).shared_link;
+        let text = r#"{ "scheduler": "strict_priority", "default_class": 1, "link": { "rate": "10gbit" },
+            "classes": [{ "id": 0, "priority": 9 }, { "id": 1, "priority": 5 }, { "id": 2, "priority": 9 }] }"#;
+        let levels = |text| {
+            let conf = compiled(text, 4).shared_link;
             [0, 1, 2, 40].map(|class| conf.classes[class].level)
         };
-        assert_eq!(levels("strict_priority"), [1, 0, 1, 0]);
+        assert_eq!(levels(text), [1, 0, 1, 0]);
+        assert_eq!(levels(POLICY), [0; 4], "another discipline has none");
     }
 
     #[test]

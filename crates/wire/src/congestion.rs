@@ -15,7 +15,7 @@ pub fn mark(frame: &mut [u8]) {
     }
 }
 
-/// Where the IP header of a frame is, and its version.
+/// The place of the IP header in a frame, and its version.
 fn ip_header(frame: &[u8]) -> Option<(usize, u8)> {
     let place = |header: &[u8]| header.as_ptr() as usize - frame.as_ptr() as usize;
     match LaxSlicedPacket::from_ethernet(frame).ok()?.net? {

@@ -31,7 +31,7 @@ struct Handed {
 }
 
 impl Handed {
-    /// What the hook has written in front of a packet of so many bytes.
+    /// Reads the metadata of the hook in front of a packet of so many bytes.
     fn read(front: &[u8], length_bytes: u32) -> Option<Handed> {
         let meta: Box<abi::sl_wire_meta> = abi::read_pod(front.get(front.len() - size_of::<abi::sl_wire_meta>()..)?)?;
         if meta.meta.magic != abi::SL_XDP_MAGIC {
@@ -56,7 +56,7 @@ impl Way {
     /// # Errors
     ///
     /// The interface is no side of a wire.
-    pub fn open(interface: &str) -> Result<Way> {
+    pub fn open(interface: &str, now_ns: u64) -> Result<Way> {
         let side = Side::open(interface)?;
         let state = NonNull::new(side.scheduler()).expect("it is mapped");
         // SAFETY: the state is in a mapping that `side` keeps, and the process has claimed the wire: nothing else writes it.
@@ -66,6 +66,7 @@ impl Way {
         side.count_lost(0, u64::from(lost));
         let live = side.live();
         let terms = side.terms(live)?;
+        scheduler.configure(&terms.conf, now_ns);
         let held = (0..abi::SL_SLOTS).map(|_| None).collect();
         Ok(Way { side, scheduler, held, terms, live })
     }
@@ -73,7 +74,7 @@ impl Way {
     /// Takes up the configuration in force, if it is another one.
     pub fn follow(&mut self, now_ns: u64) -> Result<()> {
         let live = self.side.live();
-        if live != self.live || self.scheduler.state().generation != (live >> 32) as u32 {
+        if live != self.live {
             self.terms = self.side.terms(live)?;
             self.live = live;
             self.scheduler.configure(&self.terms.conf, now_ns);

@@ -49,6 +49,11 @@ fn now_ns() -> Result<u64> {
     Ok(Duration::from(now).as_nanos() as u64)
 }
 
+/// Whether a process that was last seen at a time has been away so long that packets may have passed it by.
+fn was_away(seen_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(seen_ns) > abi::SL_WIRE_AWAY_NS.into()
+}
+
 /// Has the scheduler of the machine prefer this process, and end its sleeps in time. A kernel that does not let it is no harm.
 fn be_prompt() {
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -77,7 +82,8 @@ impl Wire {
     ///
     /// An interface is no side of a wire, or the kernel gives no sockets.
     pub fn open(interfaces: [&str; 2]) -> Result<Wire> {
-        let [first, second] = interfaces.map(Way::open);
+        let now_ns = now_ns()?;
+        let [first, second] = interfaces.map(|interface| Way::open(interface, now_ns));
         let ways = [first?, second?];
         let mut pool = Pool::new(FrameBytes::Small, FRAMES).map_err(|refusal| refused(interfaces[0], &refusal))?;
         let bind = |n: usize, sharing: Option<&Port>| {
@@ -143,13 +149,9 @@ impl Wire {
         }
     }
 
-    fn was_away(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.seen_ns) > abi::SL_WIRE_AWAY_NS.into()
-    }
-
     /// Says that the process is there. If it was away, all that it holds is dropped before.
     fn appear(&mut self, now_ns: u64) {
-        if self.was_away(now_ns) {
+        if was_away(self.seen_ns, now_ns) {
             for (way, port) in self.ways.iter_mut().zip(&mut self.ports) {
                 way.forget(port, &mut self.pool);
             }
@@ -170,7 +172,7 @@ impl Wire {
             out.reclaim(pool);
             let (count, again_ns) = way.let_go(out, pool, now);
             // If the process was stopped in between, others may have passed these packets by.
-            if now_ns()?.saturating_sub(self.seen_ns) > abi::SL_WIRE_AWAY_NS.into() {
+            if was_away(self.seen_ns, now_ns()?) {
                 way.side.count_lost(0, u64::from(out.withdraw(count, pool)));
             } else {
                 out.submit(count);

@@ -205,7 +205,7 @@ fn urgent_classes_go_first(lab: &Lab) {
         assert_near("both classes", own + rest, 100e6, 0.005);
         if urgent < 100 {
             assert_eq!(outcomes[0].lost(), 0, "the urgent class gets what it wants");
-            // What eight queues have drawn before is eight frames of 0.12 ms; the stream itself sends two or three at once.
+            // Eight queues have drawn eight frames of 0.12 ms before; the stream itself sends two or three at once.
             assert!(outcomes[0].delay_ms(0.99) < 2.0, "{} ms", outcomes[0].delay_ms(0.99));
             assert!(outcomes[1].delay_ms(0.5) > 4.0, "{} ms", outcomes[1].delay_ms(0.5));
         } else {

@@ -23,6 +23,8 @@ pub fn suite() -> Suite {
         .any("packets_pass_when_the_process_dies", &[Need::Xsk], process_dies)
         .any("packets_pass_while_the_process_hangs", &[Need::Xsk], process_hangs)
         .any("what_keeps_a_network_up_is_not_queued", &[Need::Xsk], neighbours_are_found)
+        .any("an_interrupted_start_is_cleaned_up", &[Need::Xsk], an_interrupted_start)
+        .any("parts_of_other_devices_are_refused", &[Need::Xsk, Need::Bridge], parts_of_other_devices)
         .any("interfaces_go_down_change_names_and_go", &[Need::Xsk], interfaces_go)
         .any("bad_input", &[Need::Xsk], bad_input)
 }
@@ -212,6 +214,34 @@ fn neighbours_are_found(lab: &Lab) {
     await_that("ARP is answered", Duration::from_secs(3), known);
     streams.finish_lossy();
     end(process);
+}
+
+/// A start that dies halfway leaves nothing that keeps the next one from its work.
+fn an_interrupted_start(lab: &Lab) {
+    let net = middle(lab);
+    let file = lab.policy(&three());
+    for point in ["up-recorded", "down-recorded"] {
+        lab.killed_at("up-recorded", &net.machine, &["wire", "m0", "m1", "--policy", &file, "--rate", "5mbit"]);
+        if point == "down-recorded" {
+            // The next one dies while it cleans up.
+            lab.killed_at(point, &net.machine, &["wire", "m0", "m1", "--policy", &file, "--rate", "5mbit"]);
+        }
+        let process = net.begin(lab, &three(), "5mbit");
+        let outcome = net.send(true, &[Flow::new(port(0), &[214], 1_000_000)], Duration::from_millis(200)).remove(0);
+        assert!(outcome.received() > 0, "packets pass");
+        end(process);
+    }
+}
+
+/// A port of a bridge cannot be a side: the bridge would get no packets from it.
+fn parts_of_other_devices(lab: &Lab) {
+    let net = middle(lab);
+    net.machine.ip("link add br0 type bridge");
+    net.machine.ip("link set m1 master br0");
+    let file = lab.policy(&three());
+    let asked = ["wire", "m0", "m1", "--policy", &file, "--rate", "1mbit"];
+    lab.sluice(&net.machine, &asked).exits(2).says("m1 is part of br0").says("nomaster");
+    lab.sluice(&net.machine, &["status", "m0"]).exits(2);
 }
 
 /// Packets for a link that is down are dropped, not kept; a renamed side is given back; a side that goes ends the process with an error.

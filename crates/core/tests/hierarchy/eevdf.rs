@@ -120,7 +120,7 @@ impl Model for Definition {
     }
 }
 
-/// Of the children that stand at or before the mean of all that may send, by weight, the one with the earliest deadline is served.
+/// The child with the earliest deadline is served, of those that stand at or before the mean of all that may send, by weight.
 fn the_earliest_eligible_deadline_is_served(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     follow(core, case, &mut Definition::default())
 }

@@ -22,7 +22,7 @@ laws! {
 struct Leaf {
     /// Bytes that it has sent since it was empty.
     attained: u64,
-    /// Where its next packet starts in virtual time.
+    /// The start of its next packet in virtual time.
     start: u64,
 }
 

@@ -21,7 +21,7 @@ const AVERAGE: u64 = LEVELS * 10;
 /// Nodes that are visited in the heaps of one way, for each level of a heap, by whatever joins and leaves: a merge takes seven for each of at most two
 /// levels, and a call makes two of them, and mends depths above.
 const HEAP: u64 = 40;
-/// What EEVDF may move between its heaps in one departure: 64 children become eligible, and as many do not stay so.
+/// The most moves of EEVDF between its heaps in one departure: 64 children become eligible, and as many do not stay so.
 const MOVES: u64 = 2 * 64;
 
 /// Arrivals and departures visit no more nodes than the bounds say, with 10 to 2,000 leaves on one to six levels of inner nodes, all with a

@@ -61,7 +61,7 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
 pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
     match side {
         Side::Ingress => Some("sl_ingress"),
-        // What departs from an interface of a wire is what has arrived at the other one.
+        // Packets that depart from a side of a wire have been seen when they arrived at the other one.
         Side::Egress if record.partner.is_some() => None,
         Side::Egress if !record.engine.queues() => Some("sl_egress"),
         // Without an ifb it splits nothing; it classifies and marks.

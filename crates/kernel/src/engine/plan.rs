@@ -31,7 +31,7 @@ pub struct Options {
     pub hook: Option<Hook>,
     /// `--ingress-rate`.
     pub ingress_rate: Option<Rate>,
-    /// Of an interface that is managed: the number of queues with a scheduler each, 0 if one scheduler serves all.
+    /// The number of queues with a scheduler each, of an interface that is managed; 0: one scheduler serves all.
     pub running: Option<u32>,
     /// The tx queues in use, where the interface may have more of them than schedulers.
     pub in_use: Option<u32>,
@@ -217,7 +217,7 @@ pub(crate) fn tx_queues_in_use(interface: &Interface, root: Option<&Qdisc>) -> R
         return Ok(None);
     };
     let in_use = match root.kind.as_str() {
-        // Of the queues that mq has by default, the kernel shows those in use.
+        // The kernel shows those queues of a default mq that are in use.
         "mq" => qdiscs::list(&interface.name)?.iter().filter(|qdisc| qdisc.parent.starts_with(':')).count() as u32,
         "noqueue" => channels::transmit_queues(interface)?,
         _ => return Ok(None),

@@ -2,7 +2,7 @@
 
 use crate::bpf::hooks::Side;
 use crate::bpf::object::{self, Loader};
-use crate::engine::{self, Driver, attach, devices, features, xsk};
+use crate::engine::{self, Driver, attach, devices, features};
 use crate::maps::{arrivals, forwarding};
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
@@ -58,9 +58,7 @@ pub(crate) fn load(
         loader.constant("sl_drops_early", 1)?;
         loader.make("state", instances(record))?;
     }
-    if record.partner.is_some() {
-        xsk::prepare(&mut loader)?;
-    }
+    driver.prepare(&mut loader)?;
     loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record, driver));
     let mut classifier = loader.load(paths::run())?;

@@ -8,7 +8,7 @@ use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
 use crate::maps::tables;
 use crate::record::Record;
-use crate::system::interface::Interface;
+use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
 use crate::system::{channels, clock, iproute};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
@@ -18,12 +18,18 @@ use sluice_xsk::FrameBytes;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of an Ethernet header with two VLAN tags.
-const HEADER_BYTES: u32 = 14 + 2 * 4;
-
 pub(crate) struct Xsk;
 
 impl Driver for Xsk {
+    /// Has the classifier's object hand packets to a process.
+    fn prepare(&self, loader: &mut Loader) -> Result<()> {
+        loader.constant("sl_is_wire", 1)?;
+        loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
+        loader.make("sockets", abi::SL_WIRE_QUEUES)?;
+        loader.make("workers", abi::SL_WIRE_QUEUES)?;
+        loader.make("sched_conf", abi::SL_BUFFERS * abi::SL_DIRECTIONS)
+    }
+
     /// Makes the scheduler of arrivals the interface's, before a process takes it up.
     fn install_arrivals(&self, at: &Placed<'_>, _: Rate) -> Result<()> {
         let state = tables::open(at.pins, "state")?;
@@ -57,15 +63,6 @@ impl Driver for Xsk {
     fn keeps_packets(&self) -> bool {
         true
     }
-}
-
-/// Has the classifier's object hand packets to a process.
-pub(super) fn prepare(loader: &mut Loader) -> Result<()> {
-    loader.constant("sl_is_wire", 1)?;
-    loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
-    loader.make("sockets", abi::SL_WIRE_QUEUES)?;
-    loader.make("workers", abi::SL_WIRE_QUEUES)?;
-    loader.make("sched_conf", abi::SL_BUFFERS * abi::SL_DIRECTIONS)
 }
 
 /// Whether a process moves packets of this interface now.
@@ -115,13 +112,13 @@ pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
         ))
         .help(format!("ethtool -L {name} combined 1 (or rx 1)")));
     }
-    let most = interface.mtu_bytes + HEADER_BYTES;
+    let most = interface.mtu_bytes + TAGGED_HEADER_BYTES;
     if most > FrameBytes::Small.packet_bytes() {
         let what = format!(
             "frames of {name} have up to {most} bytes, and a frame of AF_XDP holds {}",
             FrameBytes::Small.packet_bytes()
         );
-        let mtu = FrameBytes::Small.packet_bytes() - HEADER_BYTES;
+        let mtu = FrameBytes::Small.packet_bytes() - TAGGED_HEADER_BYTES;
         return Err(Error::input(what).help(format!("ip link set {name} mtu {mtu}, on the hosts beside it as well")));
     }
     check_policy(name, policy)

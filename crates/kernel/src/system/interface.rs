@@ -4,6 +4,9 @@ use crate::system::netlink;
 use sluice_error::{Error, Result};
 use std::net::IpAddr;
 
+/// Bytes of an Ethernet header with two VLAN tags.
+pub(crate) const TAGGED_HEADER_BYTES: u32 = 14 + 2 * 4;
+
 /// Prefixes of the names of our own devices, before the number of the interface that they serve (`Record::ingress_device`,
 /// `Record::split_device`).
 const OWN_DEVICES: [&str; 2] = ["sluice-in", "sluice-sp"];

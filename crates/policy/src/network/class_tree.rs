@@ -27,7 +27,7 @@ pub struct TreeLeaf {
     pub id: ClassId,
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
-    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
 }
 
@@ -36,7 +36,7 @@ pub struct TreeLeaf {
 pub struct TreeInner {
     /// Its urgency among the classes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
-    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
     /// How the classes below it share what their guarantees leave.
     pub scheduler: NodeScheduler,

@@ -210,7 +210,7 @@ pub struct PlanClass {
     pub weight: u32,
     /// Its urgency with [`NodeScheduler::StrictPriority`], or as a rank, 0 to 15; 0 goes first.
     pub priority: u8,
-    /// What EEVDF or a PIFO looks at beside these.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
     /// The queue.
     pub queue: Queue,

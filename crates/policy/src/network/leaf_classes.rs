@@ -35,7 +35,7 @@ pub struct LeafClass {
     pub weight: u32,
     /// Its urgency with [`NodeScheduler::StrictPriority`], 0 to 15; 0 goes first.
     pub priority: u8,
-    /// What EEVDF or a PIFO looks at beside these.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
     /// Its guarantee inside the subscriber, bits per second.
     pub rate: Rates,

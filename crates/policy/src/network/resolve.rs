@@ -78,7 +78,7 @@ pub struct Node {
     pub burst: EachWay<Option<Bytes>>,
     /// Its urgency among the nodes below the same parent, if that serves them by priority: 0 goes first.
     pub priority: u8,
-    /// What EEVDF or a PIFO above it looks at beside weight and priority.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
     /// How the nodes below it share what their guarantees leave. Of a leaf, it means nothing.
     pub scheduler: NodeScheduler,

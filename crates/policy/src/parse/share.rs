@@ -27,7 +27,7 @@ pub(super) struct Share {
     pub weight: u32,
     /// 0 is the most urgent.
     pub priority: u8,
-    /// What EEVDF or a PIFO looks at beside these.
+    /// The request below EEVDF, or the latency budget below a PIFO.
     pub order: Order,
 }
 

@@ -1,7 +1,9 @@
 //! `/metrics`: the last sample, for Prometheus.
 
 mod families;
+mod family;
 mod histogram;
+mod subscribers;
 mod text;
 
 use crate::extract::Query;

@@ -1,6 +1,6 @@
 //! Metrics as text: OpenMetrics by the library, and from it the older format, which differs in the names of counters' families.
 
-use super::families::{Family, Value};
+use super::family::{Family, Value};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};

@@ -3,15 +3,13 @@
 use crate::inspect::telemetry::attachment::managed_here;
 use crate::inspect::telemetry::{Direction, Request, Sampling};
 use crate::record::Hook;
-use crate::system::interface::Interface;
+use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
 use crate::system::{channels, privilege, routes};
 use sluice_error::{Error, Result};
 use sluice_xsk::FrameBytes;
 
 /// Most receive queues, each of which has a socket with memory of its own.
 const QUEUES: u32 = 256;
-/// Bytes of an Ethernet header with two VLAN tags.
-const HEADER_BYTES: u32 = 14 + 2 * 4;
 
 /// An interface whose packets can be taken.
 #[derive(Debug, Clone)]
@@ -90,7 +88,7 @@ fn check_interface(name: &str) -> Result<Checked> {
         return Err(Error::input(format!("{name} has {queues} receive queues, and --steal serves {QUEUES} at most"))
             .help(format!("ethtool -L {name} combined {QUEUES}")));
     }
-    let most = interface.mtu_bytes + HEADER_BYTES;
+    let most = interface.mtu_bytes + TAGGED_HEADER_BYTES;
     let frame = FrameBytes::holding(most).ok_or_else(|| {
         Error::input(format!("packets of {name} have up to {most} bytes, and a frame of AF_XDP holds 3840"))
             .help(format!("ip link set {name} mtu 3500, or capture by copy, without --steal"))
