@@ -247,7 +247,7 @@ mutants! {
         "c->early = virtual_before(parent->time, c->start);" => "c->early = 0;";
     the_earliest_start_goes_first breaks "eevdf::the_earliest_eligible_deadline_is_served":
         "tree_eevdf.h",
-        "c->key = c->early ? c->start : c->deadline;\n\tif (c->early)" => "c->key = c->start;\n\tif (c->early)";
+        "c->key = c->early ? c->start : c->deadline;\n\troot" => "c->key = c->start;\n\troot";
     a_request_is_a_packet breaks "eevdf::the_earliest_eligible_deadline_is_served":
         "tree_eevdf.h",
         "(u64)sl_max(next, request) << 32" => "(u64)next << 32";

@@ -53,7 +53,7 @@ mutants! {
         "u32 q = sl_lowest(m), class" => "u32 q = sl_highest(m), class";
     the_mask_is_ignored breaks "priority::held_classes_do_not_send":
         "pipe_turn.h",
-        "m = ready & call->queues & queues;\n\tif (sl_unlikely(!m))" => "m = ready;\n\tif (sl_unlikely(!m))";
+        "m = ready & may;\n\tif (sl_unlikely(!m))" => "m = ready;\n\tif (sl_unlikely(!m))";
     the_allowance_is_not_counted breaks "priority::held_classes_do_not_send":
         "pipe_turn.h",
         "call->allowed &= ~class_queues(class);\n\t\t\tcall->queues &= ~class_queues(class);" => "call->allowed &= ~0u;";
