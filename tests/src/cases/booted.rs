@@ -14,8 +14,9 @@ use std::time::Duration;
 const BOOT: &str = include_str!("booted/boot.sh");
 const FIRST: &str = include_str!("booted/first.sh");
 const SECOND: &str = include_str!("booted/second.sh");
-const UNITS: [(&str, &str); 4] = [
+const UNITS: [(&str, &str); 5] = [
     ("sluice@.service", include_str!("../../../packaging/sluice@.service")),
+    ("sluice-wire@.service", include_str!("../../../packaging/sluice-wire@.service")),
     ("sluice-serve.service", include_str!("../../../packaging/sluice-serve.service")),
     ("sluice-ensure.service", include_str!("../../../packaging/sluice-ensure.service")),
     ("sluice-ensure.timer", include_str!("../../../packaging/sluice-ensure.timer")),
@@ -80,6 +81,8 @@ impl Machine {
         );
         let configuration = "SLUICE_POLICY=gaming\nSLUICE_OPTS=--rate 19mbit\n";
         fs::write(self.directory.join("sluice/eth9.conf"), configuration).expect("writing");
+        let wire = "SLUICE_INTERFACES=w0 w1\nSLUICE_POLICY=default\nSLUICE_RATE=5mbit\n";
+        fs::write(self.directory.join("sluice/wire-uplink.conf"), wire).expect("writing");
         fs::write(self.directory.join("boot.sh"), BOOT).expect("writing");
     }
 

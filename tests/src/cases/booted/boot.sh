@@ -22,5 +22,10 @@ ip link set lo up
 ip link add eth9 type veth peer name eth9p
 ip link set eth9 up
 ip link set eth9p up
+for side in w0 w1; do
+	ip link add $side numrxqueues 1 numtxqueues 1 type veth peer name ${side}p numrxqueues 1 numtxqueues 1
+	ip link set $side up
+	ip link set ${side}p up
+done
 export container=sluice-test SYSTEMD_UNIT_PATH=/run/systemd/system
 exec /lib/systemd/systemd --system --unit=act.service --log-target=console --log-level=notice

@@ -9,6 +9,8 @@ await() {
 		sleep 0.1
 	done
 }
+# Succeeds if a command fails: `!` alone does not end a script under `set -e`.
+fails() { if eval "$1"; then return 1; fi; }
 policy_is() { $sluice status eth9 | grep -q "policy $1 "; }
 act() {
 	set -ex
@@ -17,7 +19,7 @@ act() {
 	# What waits is in a unit of its own; a reload does not confirm it; stopping what asked for it does not end it.
 	$sluice apply eth9 default --confirm 2s
 	systemctl list-units --no-legend 'sluice-confirm-*' | grep running
-	! systemctl reload sluice@eth9
+	fails 'systemctl reload sluice@eth9'
 	policy_is default
 	await 'policy_is gaming'
 	await '! systemctl list-units --no-legend "sluice-confirm-*" | grep running'
@@ -29,7 +31,7 @@ act() {
 	systemctl start sluice-ensure.timer
 	ip link del "sluice-sp$(cat /sys/class/net/eth9/ifindex)"
 	systemctl start sluice-ensure
-	! $sluice status eth9 | grep NOT
+	fails '$sluice status eth9 | grep NOT'
 	# The page, in its sandbox.
 	systemctl start sluice-serve
 	await 'curl -sf http://127.0.0.1:8080/api/interfaces | grep -q eth9'
