@@ -26,8 +26,10 @@
 #define SL_CONNECTION_STEP  (1u << 8) /* of the serial */
 /* Records that are looked at for a new connection. */
 #define SL_CONNECTION_WALK  64u
-/* Records that are tried, where another CPU claims the same one at the same moment. */
+/* Searches for one that gives way, where another CPU claims the same one at the same moment, or none of those in a row does. */
 #define SL_CONNECTION_TRIES 4u
+/* Records between the begins of two searches, in a table of any size: what came in a row, and stays, is not met twice. */
+#define SL_CONNECTION_LEAP  0x9e3779b1u
 
 SL_FN u32 connection_state_of(u32 word)
 {
@@ -309,29 +311,29 @@ SL_FN int connection_is_second(SL_TABLE *table, const struct sl_connection *c, u
 /* Instead of a connection's number: it was refused; beside an enum sl_not_forwarded. */
 #define SL_REFUSED (1u << 31)
 
-/*
- * Enters a connection with the ends, protocol, forward and class of `like`, whose TCP sides tcp_open has set. hand: where the search for a
- * record begins. Returns its number, or SL_REFUSED | enum sl_not_forwarded. A function of its own for its stack.
- */
-SL_GLOBAL u32 connection_open(SL_TABLE *table SL_NONNULL, struct sl_connection *like SL_NONNULL, u32 tick, u32 hand)
+/* As connection_open, but a full set of places refuses the connection. A function of its own for its stack. */
+SL_GLOBAL u32 connection_enter(SL_TABLE *table SL_NONNULL, struct sl_connection *like SL_NONNULL, u32 tick, u32 hand)
 {
 	const struct sl_timeouts *t = connection_timeouts(table);
 	u32 i, number = 0, claimed = 0, state = 0;
-	struct sl_connection *c = 0;
+	struct sl_connection *c = 0, *found;
 	struct sl_tuple tuple;
 
 	if (!table || !like)
 		return SL_REFUSED;
 	for (i = 0; i < SL_CONNECTION_TRIES && !claimed; i++) {
-		number = connection_victim(table, hand + i, tick);
-		c = number ? connection_at(table, number) : 0;
-		if (!c)
-			return SL_REFUSED | SL_NOT_FORWARDED_FULL;
+		number = connection_victim(table, hand + i * SL_CONNECTION_LEAP, tick);
+		found = number ? connection_at(table, number) : 0;
+		if (!found)
+			continue;
+		c = found;
 		state = shared_read(&c->state);
 		if (connection_gives_way(state, connection_silence(c, tick), t))
 			claimed = connection_claim(table, c, state);
 	}
-	if (!c || !claimed)
+	if (!c)
+		return SL_REFUSED | SL_NOT_FORWARDED_FULL;
+	if (!claimed)
 		return SL_REFUSED | SL_NOT_FORWARDED_TWIN;
 	if (connection_state_of(state) != SL_CONNECTION_FREE) {
 		connection_ended(table, c);
@@ -360,6 +362,94 @@ SL_GLOBAL u32 connection_open(SL_TABLE *table SL_NONNULL, struct sl_connection *
 no_place:
 	*(volatile u32 *)&c->state = claimed & ~0xffu;
 	return SL_REFUSED | SL_NOT_FORWARDED_FULL;
+}
+
+/* The free places in both sets of a hash, of which there may be one set. */
+SL_GLOBAL u32 places_free_at(SL_TABLE *table SL_NONNULL, u32 hash)
+{
+	struct sl_places *first, *second;
+	u32 i, many = 0;
+
+	if (!table)
+		return 0;
+	first = places_at(table, hash);
+	second = places_at(table, second_set(hash));
+	if (!first || !second)
+		return 0;
+	for (i = 0; i < SL_PLACE_WAYS; i++)
+		many += !place_number(shared_read(&first->way[i])) +
+			(first != second && !place_number(shared_read(&second->way[i])));
+	return many;
+}
+
+/* Of the connections in both sets of a hash, the one that gives way most willingly, and of these the one that has been silent for longest; or none. */
+SL_GLOBAL u32 connection_victim_at(SL_TABLE *table SL_NONNULL, u32 hash, u32 tick)
+{
+	u32 i, n, rank, best = SL_NO_CONNECTION, highest = 0;
+	struct sl_places *places;
+
+	if (!table)
+		return SL_NO_CONNECTION;
+	for (i = 0; i < 2 * SL_PLACE_WAYS; i++) {
+		places = places_at(table, i < SL_PLACE_WAYS ? hash : second_set(hash));
+		if (!places)
+			break;
+		n = place_number(shared_read(&places->way[i % SL_PLACE_WAYS]));
+		rank = connection_rank(table, n, tick);
+		if (rank <= highest)
+			continue;
+		highest = rank;
+		best = n;
+	}
+	return best;
+}
+
+/* Ends a connection that gives way where the sets of a side of a new one have not places for both of its entries. Returns whether one has ended. A function of its own for its stack. */
+SL_GLOBAL u32 connection_make_place(SL_TABLE *table SL_NONNULL, struct sl_connection *like SL_NONNULL, u32 side, u32 tick)
+{
+	struct sl_connection *c;
+	struct sl_tuple tuple;
+	u32 hash, number, state;
+
+	if (!table || !like)
+		return 0;
+	connection_tuple(&tuple, like, side);
+	hash = tuple_hash(table, &tuple);
+	if (places_free_at(table, hash) >= SL_SIDES)
+		return 0;
+	number = connection_victim_at(table, hash, tick);
+	c = number ? connection_at(table, number) : 0;
+	if (!c)
+		return 0;
+	state = shared_read(&c->state);
+	if (connection_state_of(state) == SL_CONNECTION_FREE ||
+	    !connection_gives_way(state, connection_silence(c, tick), connection_timeouts(table)))
+		return 0; /* another CPU was faster */
+	connection_end(table, c, number, state);
+	return 1;
+}
+
+/* Ends connections that give way where the sets of a new one are full: up to two for a side, as the other side's entry may take the first place. */
+SL_FN u32 connection_make_room(SL_TABLE *table, struct sl_connection *like, u32 tick)
+{
+	u32 ended = connection_make_place(table, like, SL_CLIENT, tick);
+
+	ended += connection_make_place(table, like, SL_CLIENT, tick);
+	ended += connection_make_place(table, like, SL_TARGET, tick);
+	return ended + connection_make_place(table, like, SL_TARGET, tick);
+}
+
+/*
+ * Enters a connection with the ends, protocol, forward and class of `like`, whose TCP sides tcp_open has set. hand: where the search for a record
+ * begins. Who fills records and sets with half-open connections keeps no new one out. Returns its number, or SL_REFUSED | enum sl_not_forwarded.
+ */
+SL_FN u32 connection_open(SL_TABLE *table, struct sl_connection *like, u32 tick, u32 hand)
+{
+	u32 number = connection_enter(table, like, tick, hand);
+
+	if (sl_unlikely(number == (SL_REFUSED | SL_NOT_FORWARDED_FULL)) && connection_make_room(table, like, tick))
+		number = connection_enter(table, like, tick, hand);
+	return number;
 }
 
 /* Counts packets of a side that pass, some of them on several CPUs at a time: a sender moves between them. */

@@ -106,7 +106,8 @@ static u32 table_find(struct sl_table *t, const struct sl_tuple *tuple)
 
 static void table_pass(struct sl_table *t, struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 tick)
 {
-	connection_pass(t, c, state, side, p, 1, p->bytes, tick);
+	if (connection_state_of(state) >= SL_TCP_OPENING) /* otherwise another thread has ended it since it was found */
+		connection_pass(t, c, state, side, p, 1, p->bytes, tick);
 }
 
 static void table_tuples(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves)

@@ -13,6 +13,8 @@ laws! {
         (2u32..7, proptest::collection::vec((0u32..400, any::<bool>(), 0u32..90, any::<bool>()), 1..600));
     nearly_every_record_is_used;
     nothing_is_left_of_connections;
+    half_open_connections_fill_no_set;
+    a_full_set_gives_way_in_order;
     there_are_no_twins;
     a_serial_tells_connections_apart;
     each_end_is_announced;
@@ -72,6 +74,14 @@ pub(crate) fn shake_hands(table: &Table, number: u32, tick: u32) {
     table.pass(number, Side::Client, &Segment { seq: 1_001, ack: 5_001, bytes: 0, flags: 16 }, tick);
 }
 
+/// Opens the connection of client `n`, which does not give way then; its record is looked for from the n-th on.
+fn establish(table: &Table, n: u32) -> Result<u32, u32> {
+    let (arrives, leaves) = client(n, TCP);
+    let number = table.open(arrives, leaves, &SYN, 0, n)?;
+    shake_hands(table, number, 0);
+    Ok(number)
+}
+
 /// A table of any shape, connections of any kind that come and end: those that may not give way are found, no others are, and nothing is
 /// left of those that did.
 fn connections_are_found_until_they_give_way(
@@ -117,30 +127,62 @@ fn connections_are_found_until_they_give_way(
 /// A table is as large as it says, but for one record in a thousand, whose packets found both of their sets full.
 fn nearly_every_record_is_used(functions: &'static Functions) {
     let table = Table::of(functions, 1 << 14, 2, timeouts());
-    let opened = (1..1 << 14)
-        .filter(|&n| {
-            let (a, l) = client(n, UDP);
-            table.open(a, l, &DATAGRAM, 0, n).is_ok()
-        })
-        .count();
+    let opened = (1..1 << 14).filter(|&n| establish(&table, n).is_ok()).count();
     assert!(opened > (1 << 14) / 1_000 * 999, "{opened}");
     assert!(table.elsewhere() > 0, "no set was full: the second sets were not tried");
-    assert_eq!((1..1 << 14).filter(|&n| table.find(client(n, UDP).0).is_some()).count(), opened);
+    assert_eq!((1..1 << 14).filter(|&n| table.find(client(n, TCP).0).is_some()).count(), opened);
 }
 
 /// Connections that end, and those that were refused since both of their sets were full, leave neither entries nor counts of them.
 fn nothing_is_left_of_connections(functions: &'static Functions) {
     let table = Table::of(functions, 1 << 10, 5, timeouts());
-    let open = |n| {
-        let (arrives, leaves) = client(n, UDP);
-        table.open(arrives, leaves, &DATAGRAM, 0, n)
-    };
-    let opened: Vec<u32> = (1..1 << 10).filter_map(|n| open(n).ok()).collect();
+    let opened: Vec<u32> = (1..1 << 10).filter_map(|n| establish(&table, n).ok()).collect();
     assert!((100..900).contains(&opened.len()), "{} of 1,024: some are to be refused", opened.len());
     assert_eq!(table.in_use(), opened.len(), "those that were refused have no record");
     assert!(table.elsewhere() > 0);
     opened.iter().for_each(|&number| table.end(number));
     assert_eq!((table.entries(), table.in_use(), table.elsewhere()), (0, 0, 0));
+}
+
+/// Where half-open connections have filled the sets of a new one long before the records are, it finds room; established ones stay, also where more
+/// of them follow each other than one search looks at.
+fn half_open_connections_fill_no_set(functions: &'static Functions) {
+    let table = Table::of(functions, 1 << 10, 5, timeouts());
+    let established: Vec<(u32, u32)> = (1..100).map(|n| (n, establish(&table, n).unwrap())).collect();
+    for n in 1_000..4_000 {
+        let ends = client(n, TCP);
+        let number = table.open(ends.0, ends.1, &SYN, n, n).unwrap_or_else(|why| panic!("{n} was refused: {why}"));
+        is_whole(&table, number, ends).unwrap();
+        assert_eq!(table.entries(), 2 * table.in_use());
+    }
+    assert!(table.in_use() < 300, "{} connections: the sets were not full", table.in_use());
+    for (n, number) in established {
+        is_whole(&table, number, client(n, TCP)).unwrap();
+    }
+}
+
+/// The connection that ends for another one in a full set is one that is over before a half-open one, and of these the one that is silent for longest.
+fn a_full_set_gives_way_in_order(functions: &'static Functions) {
+    // 15 places for 7 connections.
+    let table = Table::of(functions, 64, 6, timeouts());
+    let open = |n: u32, tick| {
+        let (arrives, leaves) = client(n, TCP);
+        table.open(arrives, leaves, &SYN, tick, n)
+    };
+    let opened: Vec<u32> = (1..8).map(|n| open(n, 100 - n).unwrap()).collect();
+    shake_hands(&table, opened[2], 97);
+    shake_hands(&table, opened[4], 95);
+    table.pass(opened[4], Side::Client, &Segment { seq: 1_001, ack: 0, bytes: 0, flags: 4 }, 95);
+    assert_eq!((table.state(opened[4]), table.entries()), (abi::SL_TCP_CLOSED, 14));
+    let is_open = |n: u32| table.find(client(n, TCP).0).is_some();
+    for (n, gone) in [(8, 5), (9, 7), (10, 6), (11, 4), (12, 2), (13, 1)] {
+        let number = open(n, 100).unwrap();
+        shake_hands(&table, number, 100);
+        assert!(is_open(n) && !is_open(gone), "{gone} has not given way to {n}");
+        assert_eq!((table.in_use(), table.entries()), (7, 14));
+    }
+    assert_eq!(open(14, 100), Err(abi::SL_NOT_FORWARDED_FULL), "all are established");
+    assert!(is_open(3));
 }
 
 /// The first of two connections that have the packets of a side in common stays.

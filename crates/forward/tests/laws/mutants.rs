@@ -138,6 +138,26 @@ mutants! {
     the_record_of_a_refused_connection_is_not_free breaks "connections::nothing_is_left_of_connections":
         "connections.h",
         "no_place:\n\t*(volatile u32 *)&c->state = claimed & ~0xffu;" => "no_place:";
+    records_in_a_row_that_stay_refuse breaks "connections::half_open_connections_fill_no_set":
+        "connections.h",
+        "hand + i * SL_CONNECTION_LEAP" => "hand";
+    a_full_set_refuses breaks "connections::half_open_connections_fill_no_set":
+        "connections.h",
+        " && connection_make_room(table, like, tick))" => " && 0)";
+    the_set_of_a_target_refuses breaks "connections::half_open_connections_fill_no_set":
+        "connections.h",
+        "ended += connection_make_place(table, like, SL_TARGET, tick);\n\treturn ended + connection_make_place(table, like, SL_TARGET, tick);" =>
+        "return ended;";
+    the_first_of_a_full_set_gives_way breaks "connections::a_full_set_gives_way_in_order":
+        "connections.h",
+        "SL_PLACE_WAYS]));\n\t\trank = connection_rank(table, n, tick);\n\t\tif (rank <= highest)" =>
+        "SL_PLACE_WAYS]));\n\t\trank = connection_rank(table, n, tick);\n\t\tif (!rank || highest)";
+    one_place_is_made_for_two_entries breaks "connections::half_open_connections_fill_no_set":
+        "connections.h",
+        "return ended + connection_make_place(table, like, SL_TARGET, tick);" => "return ended;";
+    a_set_with_one_place_is_not_full breaks "connections::a_full_set_gives_way_in_order":
+        "connections.h",
+        "if (places_free_at(table, hash) >= SL_SIDES)" => "if (places_free_at(table, hash))";
     answers_are_of_the_client breaks "connections::connections_are_found_until_they_give_way":
         "connections.h",
         "connection_tuple(&answer, c, side ^ 1);" => "connection_tuple(&answer, c, side);";

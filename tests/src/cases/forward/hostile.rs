@@ -122,6 +122,7 @@ pub fn a_flood_harms_no_connection(lab: &Lab) {
         forward.opened, forward.open, forward.refused
     );
     assert!(forward.opened > u64::from(FLOOD) * 3 / 4, "the flood came: {forward:?}");
+    assert_eq!(forward.refused.get("table_full"), None, "half-open connections give way: {forward:?}");
     assert!(forward.open <= TABLE, "the table is bounded: {forward:?}");
     for (address, port, _) in ENDS {
         let to = at(address, port);
