@@ -202,7 +202,7 @@ struct sl_sched {
 	u32 slots; /* how many may be used, up to SL_SLOTS */
 	u32 room_from_pkts; /* with so many packets, room is made for the next */
 	u16 free; /* returned slots: a stack of free_count */
-	u16 pad;
+	u16 tx_queue; /* of the device, if each has a scheduler: the one whose packets this has; set by the engine */
 	u32 free_count;
 	u32 fresh; /* slots from here on were never used */
 	s32 overhead_bytes; /* of the link below, added to each frame; may be negative */

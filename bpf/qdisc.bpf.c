@@ -354,6 +354,7 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 		return -ENOSPC;
 	sl_wipe(s);
 	s->ifindex = (u32)sch->dev_queue->dev->ifindex;
+	s->tx_queue = (u16)(sch->parent - 1); /* mq numbers them from 1 (mq_init of net/sched/sch_mq.c) */
 	s->direction = sl_ingress_ifb && s->ifindex == sl_ingress_ifb ? SL_INGRESS : SL_EGRESS;
 	sch->limit = n;
 	if (s->direction == SL_INGRESS)

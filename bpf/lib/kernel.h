@@ -196,6 +196,7 @@ struct gnet_stats_queue {
 };
 struct Qdisc {
 	u32 limit;
+	u32 parent;
 	struct netdev_queue *dev_queue;
 	struct qdisc_skb_head q;
 	struct gnet_stats_queue qstats;

@@ -330,6 +330,9 @@ pub struct Status {
     /// The interface, or the key of a subscriber; without it, all interfaces of this network namespace
     #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: Option<String>,
+    /// Show each tx queue that has a scheduler of its own; JSON always has them
+    #[arg(long)]
+    pub queues: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -135,11 +135,8 @@ fn node_line(node: &NodeFound) -> String {
         left if left < 0.5 => "its burst is used up: packets wait".to_owned(),
         left => format!("{left:.0} % of its burst left"),
     });
-    let values: Vec<String> = [rate("guarantee", node.rate_bps), rate("ceiling", node.ceil_bps), left]
-        .into_iter()
-        .flatten()
-        .chain([format!("weight {}", node.weight)])
-        .collect();
+    let limits = [rate("guarantee", node.rate_bps), rate("ceiling", node.ceil_bps), left];
+    let values: Vec<String> = limits.into_iter().flatten().chain(node.share.clone()).collect();
     format!("{}: {}", node.name, values.join(", "))
 }
 

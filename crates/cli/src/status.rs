@@ -33,7 +33,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     if statuses.is_empty() {
         terminal::say("no interface is managed here; `sluice up IFACE --policy P` begins\n");
     }
-    let shown: Vec<String> = statuses.iter().map(|status| text(status, color)).collect();
+    let shown: Vec<String> = statuses.iter().map(|status| text(status, args.queues, color)).collect();
     terminal::say(&shown.join("\n"));
     Ok(())
 }
@@ -70,7 +70,7 @@ fn here() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-fn text(status: &Status, color: bool) -> String {
+fn text(status: &Status, queues: bool, color: bool) -> String {
     let bold = |text: &str| if color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     let engine = match status.engine {
         Engine::Qdisc => format!("engine qdisc ({})", status.qdisc),
@@ -106,6 +106,7 @@ fn text(status: &Status, color: bool) -> String {
                 if direction.queued { "" } else { " (counted, not queued)" }
             ));
             lines.push(format!("{}", table(direction)));
+            lines.extend(queues.then(|| tx_queues(direction)));
         }
     }
     if let Some(tree) = &status.tree {
@@ -314,6 +315,26 @@ fn table(direction: &DirectionStatus) -> Table {
         ]);
     }
     table
+}
+
+/// The tx queues of a direction, in a table, or that there is one queue.
+fn tx_queues(direction: &DirectionStatus) -> String {
+    if direction.tx_queues.is_empty() {
+        return "  one queue holds all packets".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  tx queue", "sent", "bytes", "dropped", "queued"]);
+    for one in &direction.tx_queues {
+        table.add_row([
+            Cell::new(format!("  {}", one.queue)),
+            number(one.sent.pkts),
+            Cell::new(terminal::bytes(one.sent.bytes)).set_alignment(CellAlignment::Right),
+            number(one.dropped.pkts),
+            number(one.backlog.pkts),
+        ]);
+    }
+    format!("{table}")
 }
 
 fn number(n: u64) -> Cell {

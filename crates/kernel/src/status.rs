@@ -161,6 +161,22 @@ pub struct DirectionStatus {
     pub classes: Vec<ClassStatus>,
     /// Packets by the outcome of parsing, where the hooks have seen them.
     pub parsed: BTreeMap<&'static str, Count>,
+    /// The tx queues by number, where each has a scheduler; what they count is in the classes, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tx_queues: Vec<TxQueueStatus>,
+}
+
+/// The status of the scheduler of one tx queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TxQueueStatus {
+    /// Number of the tx queue, from 0.
+    pub queue: u16,
+    /// Packets and bytes that left.
+    pub sent: Count,
+    /// Packets and bytes that were dropped.
+    pub dropped: Count,
+    /// Packets and bytes now queued.
+    pub backlog: Count,
 }
 
 /// The status of one class in one direction.

@@ -1,11 +1,13 @@
 //! Rates: the differences between two samples, per second.
 
 mod tree;
+mod tx_queues;
 
 pub use tree::{
     LeafClassRates, LeafRates, QueueRates, Selection, SiteRates, SubscriberOrder, SubscriberRates, SubscriberView,
     TreeRates, is_at_ceiling,
 };
+pub use tx_queues::TxQueueRates;
 
 use crate::sample::{Event, Sample};
 use serde::Serialize;
@@ -92,6 +94,9 @@ pub struct DirectionRates {
     pub classes: Vec<ClassRates>,
     /// The discipline's own state now.
     pub scheduler: Option<SchedulerState>,
+    /// The tx queues by number, where each has a scheduler.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tx_queues: Vec<TxQueueRates>,
 }
 
 /// The rates of a class.
@@ -410,6 +415,7 @@ fn direction_rates(now: &DirectionStatus, earlier: Earlier<&DirectionStatus>, sp
         backlog,
         classes,
         scheduler: now.scheduler.clone(),
+        tx_queues: tx_queues::rates(now, earlier, span_s),
     }
 }
 

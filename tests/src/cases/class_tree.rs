@@ -352,6 +352,13 @@ fn requests_and_ranks(lab: &Lab) {
         return;
     }
     lab.up(&pair.a, "a0", &lab.policy(&tree), &[]);
+    for ((_, _, port), passes) in [
+        (CALLS, ["calls: weight 2, quantum 300", "office: weight 3, quantum 1514"]),
+        (GUESTS, ["guests: latency budget 5ms", "floor: weight 1, quantum 1514"]),
+    ] {
+        let text = lab.sluice(&pair.a, &["explain", "a0", &format!("udp 10.77.0.1:9 to {B}:{port}")]).ok().stdout;
+        passes.iter().for_each(|one| assert!(text.contains(one), "{one}: {text}"));
+    }
     let bps = || {
         let streams = send(&pair, &[(CALLS, 30), (WEB, 30), (BACKUP, 30), (GUESTS, 4)]);
         std::thread::sleep(Duration::from_millis(1500));

@@ -100,6 +100,16 @@ fn sent_by_queue(pair: &Pair) -> Vec<u64> {
     (0..QUEUES).map(|queue| of(queue).unwrap_or_else(|| panic!("queue {queue}: {qdiscs:?}"))).collect()
 }
 
+/// The packets that each queue has sent, as `status` says.
+fn told_by_queue(lab: &Lab, pair: &Pair) -> Vec<u64> {
+    let status = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout;
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    let queues = status["directions"][0]["tx_queues"].as_array().expect("tx queues").clone();
+    let numbers: Vec<_> = queues.iter().map(|one| one["queue"].as_u64()).collect();
+    assert_eq!(numbers, (0..QUEUES).map(|queue| Some(queue.into())).collect::<Vec<_>>());
+    queues.iter().map(|one| one["sent"]["pkts"].as_u64().expect("a number")).collect()
+}
+
 /// Above 1 Gbit/s the rate is shared without being asked for; changes keep the queues as long as the policy holds over them.
 fn high_rates_are_shared(lab: &Lab) {
     let pair = lab.pair_with(EIGHT);
@@ -154,6 +164,9 @@ fn rates_are_exact(lab: &Lab) {
         assert!(outcomes.iter().any(|one| one.lost() > 0), "more was offered than the rate");
         assert_near(&format!("{rate} Mbit/s over eight queues"), together(&outcomes), rate as f64 * 1e6, 0.005);
     }
+    assert_eq!(told_by_queue(lab, &pair), sent_by_queue(&pair), "status tells of each queue what tc does");
+    let table = lab.sluice(&pair.a, &["status", "a0", "--queues"]).ok().stdout;
+    assert!(table.contains("  tx queue"), "{table}");
     lab.down(&pair.a, "a0");
 }
 

@@ -11,7 +11,7 @@ use sluice_observe::Rates;
 use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
 use sluice_observe::rates::{
     ClassRates, DirectionRates, ForwardRates, InterfaceRates, LeafRates, QueueRates, RuleRates, SiteRates,
-    SojournRates, SubscriberRates, TreeRates,
+    SojournRates, SubscriberRates, TreeRates, TxQueueRates,
 };
 
 fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
@@ -154,6 +154,23 @@ pub fn rates(after_s: u64) -> Rates {
         interfaces: vec![interface("eth0", Engine::Qdisc, vec![egress, ingress]), second],
         events: Vec::new(),
     }
+}
+
+/// Rates of an interface whose departures four tx queues send, each with a scheduler.
+pub fn rates_with_tx_queues() -> Rates {
+    let mut rates = rates(30);
+    let egress = &mut rates.interfaces[0].directions[0];
+    egress.scheduler = None;
+    egress.tx_queues = [(0, 1200.0, 0.0), (1, 0.0, 0.0), (2, 900.0, 131.0), (3, 300.0, 0.0)]
+        .map(|(queue, pps, dropped_pps)| TxQueueRates {
+            queue,
+            sent_bps: pps * 7875.0,
+            sent_pps: pps,
+            dropped_pps,
+            backlog: Count { pkts: (pps / 10.0) as u64, bytes: (pps * 100.0) as u64 },
+        })
+        .to_vec();
+    rates
 }
 
 fn forward(name: &str, listen: &str, targets: &[&str], bps: f64) -> ForwardRates {

@@ -3,7 +3,7 @@
 
 use super::app::{Action, App};
 use super::draw::draw;
-use super::fixture::{flows, rates, rates_with_forwards, rates_with_subscribers};
+use super::fixture::{flows, rates, rates_with_forwards, rates_with_subscribers, rates_with_tx_queues};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -124,6 +124,14 @@ fn panes() {
     shows("rules-80x24.txt", &app, 80, 24);
     press(&mut app, "c?");
     shows("help-80x24.txt", &app, 80, 24);
+}
+
+#[test]
+fn tx_queues_stand_where_one_scheduler_would() {
+    let mut app = app(true);
+    app.take(rates_with_tx_queues());
+    press(&mut app, "d");
+    shows("tx-queues-80x24.txt", &app, 80, 24);
 }
 
 #[test]

@@ -259,6 +259,7 @@ impl Pinned {
             scheduler: totals.state,
             classes,
             parsed: parsed(&self.parse_counts, direction, matched)?,
+            tx_queues: totals.tx_queues,
         };
         let is_queued = queued && matches!(self.counters, Counters::Schedulers(_));
         self.policers.add(&mut status, &self.live, direction, is_queued)?;

@@ -1,7 +1,7 @@
 //! The counters and the state of the schedulers of engine `qdisc`, read while they run.
 
 use super::state::{self, Head, SchedulerState};
-use super::{ClassStatus, Count, add_drops};
+use super::{ClassStatus, Count, TxQueueStatus, add_drops};
 use crate::bpf::mapped::Mapped;
 use crate::system::clock;
 use sluice_abi as abi;
@@ -13,6 +13,8 @@ pub(super) struct Totals {
     pub link_fill: Option<f64>,
     /// State of the scheduler, if there is only one.
     pub state: Option<SchedulerState>,
+    /// Each of several schedulers.
+    pub tx_queues: Vec<TxQueueStatus>,
 }
 
 /// Adds the counters of the schedulers of a device: one, or one for each of its queues.
@@ -32,6 +34,9 @@ pub(super) fn add(classes: &mut [ClassStatus], instances: &Mapped<abi::sl_instan
             // SAFETY: the pointer is to a whole scheduler, mapped as long as `instances` is borrowed.
             unsafe { add_class(class, *sched, &head, now_ns) };
         }
+        if own.len() > 1 {
+            totals.tx_queues.push(tx_queue(&head));
+        }
         if own.len() == 1 {
             totals.state = Some(state::of_scheduler(&head, classes.iter().map(|class| class.id)));
             for class in classes.iter_mut() {
@@ -39,11 +44,23 @@ pub(super) fn add(classes: &mut [ClassStatus], instances: &Mapped<abi::sl_instan
             }
         }
     }
+    totals.tx_queues.sort_by_key(|one| one.queue);
     for class in classes {
         class.sojourn_p50_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.50));
         class.sojourn_p99_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.99));
     }
     totals
+}
+
+/// The sums of a scheduler over all of its classes.
+fn tx_queue(head: &Head) -> TxQueueStatus {
+    let mut own = TxQueueStatus { queue: head.tx_queue, ..TxQueueStatus::default() };
+    for class in head.classes.iter() {
+        own.sent.add(Count { pkts: class.sent_pkts, bytes: class.sent_bytes });
+        own.dropped.add(Count { pkts: class.dropped_pkts.iter().sum(), bytes: class.dropped_bytes });
+        own.backlog.add(Count { pkts: class.backlog_pkts.into(), bytes: class.backlog_bytes.into() });
+    }
+    own
 }
 
 /// # Safety

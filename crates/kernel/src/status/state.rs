@@ -157,6 +157,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
 /// The part of a scheduler that is read each time: all but its packets, hosts and ranks.
 pub(super) struct Head {
     pub kind: u32,
+    pub tx_queue: u16,
     pub slots: u32,
     pub backlog_pkts: u32,
     pub ready: u64,
@@ -183,6 +184,7 @@ impl Head {
         let kind = field!(kind);
         Head {
             kind,
+            tx_queue: field!(tx_queue),
             slots: field!(slots),
             backlog_pkts: field!(backlog_pkts),
             ready: field!(ready),

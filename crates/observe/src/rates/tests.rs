@@ -2,6 +2,7 @@
 
 use super::fixture::{forward, sample};
 use super::*;
+use sluice_kernel::status::TxQueueStatus;
 
 fn egress(rates: &Rates) -> &DirectionRates {
     &rates.interfaces[0].directions[0]
@@ -24,6 +25,25 @@ fn rates_are_differences_over_time() {
     assert_eq!((waits.pkts, waits.p50_us, waits.max_us), (600, 9.216, 10.24));
     assert_eq!(rates.interfaces[0].rules[0].matched_pps, 100.0);
     assert_eq!(rates.interfaces[0].unmatched_pps, 300.0);
+}
+
+#[test]
+fn tx_queues_have_rates_of_their_own() {
+    let with = |at_s, queues: &[(u16, u64)]| {
+        let mut sample = sample(at_s, 1, [0, 0], 0);
+        let one = |&(queue, pkts): &(u16, u64)| TxQueueStatus {
+            queue,
+            sent: Count { pkts, bytes: pkts * 1000 },
+            dropped: Count { pkts: pkts / 10, bytes: pkts * 100 },
+            backlog: Count { pkts: 3, bytes: 3000 },
+        };
+        sample.interfaces[0].directions[0].tx_queues = queues.iter().map(one).collect();
+        sample
+    };
+    let rates = Rates::between(&with(10, &[(0, 100), (1, 500)]), &with(12, &[(0, 300), (1, 500), (7, 40)]));
+    let told: Vec<_> =
+        egress(&rates).tx_queues.iter().map(|one| (one.queue, one.sent_pps, one.sent_bps, one.dropped_pps)).collect();
+    assert_eq!(told, [(0, 100.0, 800_000.0, 10.0), (1, 0.0, 0.0, 0.0), (7, 0.0, 0.0, 0.0)]);
 }
 
 #[test]

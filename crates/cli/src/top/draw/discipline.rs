@@ -2,10 +2,11 @@
 
 use super::{BodyLine, header};
 use crate::humanize;
+use crate::terminal;
 use crate::top::app::{App, shown_directions};
 use crate::top::cells::Cells;
 use crate::top::palette::State;
-use sluice_observe::rates::DirectionRates;
+use sluice_observe::rates::{DirectionRates, TxQueueRates};
 
 pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
     let mut drawn = Vec::new();
@@ -14,7 +15,10 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
         header::of_interface(app, interface, &mut drawn);
         for direction in shown_directions(interface) {
             drawn.push(header::of_direction(app, interface, direction, width));
-            drawn.push(BodyLine::plain(scheduler(app, direction)));
+            if direction.tx_queues.is_empty() {
+                drawn.push(BodyLine::plain(scheduler(app, direction)));
+            }
+            drawn.extend(direction.tx_queues.iter().map(|one| BodyLine::plain(tx_queue(app, one))));
             drawn.push(BodyLine::plain(titles(app)));
             for class in app.classes(interface, direction) {
                 drawn.push(BodyLine { line: class_line(app, direction, class), row: Some(row) });
@@ -49,6 +53,18 @@ fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'stat
         turns.join(", ")
     );
     Cells::default().text(text, app.palette.state(State::Good)).line()
+}
+
+/// A tx queue that has a scheduler, one of several that share the link.
+fn tx_queue(app: &App, one: &TxQueueRates) -> ratatui::text::Line<'static> {
+    let style = app.palette.state(if one.dropped_pps > 0.0 { State::Bad } else { State::Good });
+    let mut cells = Cells::default();
+    cells.left(&format!("  tx queue {}", one.queue), 14, app.palette.dim());
+    cells.right(&terminal::rate(one.sent_bps as u64), 12, style);
+    cells.right(&format!("{}/s", humanize::number(one.sent_pps)), 10, style);
+    cells.right(&format!("{} dropped/s", humanize::number(one.dropped_pps)), 16, style);
+    cells.right(&format!("{} queued", one.backlog.pkts), 12, style);
+    cells.line()
 }
 
 const COLUMNS: [(&str, usize); 7] =

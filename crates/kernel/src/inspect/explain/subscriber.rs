@@ -4,7 +4,7 @@ use super::Fields;
 use crate::status::{SubscriberStatus, TreeStatus};
 use serde::Serialize;
 use sluice_policy::ClassId;
-use sluice_policy::network::{Address, LeafClass, Network, Node, Way};
+use sluice_policy::network::{Address, LeafClass, Network, Node, NodeScheduler, Way};
 
 /// The subscriber of a packet.
 #[derive(Debug, Clone, Serialize)]
@@ -41,8 +41,10 @@ pub struct NodeFound {
     pub ceil_bps: Option<u64>,
     /// Part of the ceiling's burst that is left now, 0 to 100: at 0 what passes here waits. None: it has no ceiling, or nothing tells.
     pub full_percent: Option<f64>,
-    /// Share beside others below the same parent.
+    /// Its weight beside others below the same parent, or its quantum in bytes, where the parent's scheduler looks at one.
     pub weight: u32,
+    /// Its share below its parent in words, by what the scheduler there looks at: `priority 0`, `weight 3, quantum 1514`. None: it is the link.
+    pub share: Option<String>,
 }
 
 impl SubscriberFound {
@@ -99,11 +101,12 @@ pub(super) fn of(
     if let Some(class) = inside {
         let running = own.and_then(|own| own.classes.iter().find(|one| one.id == class.id.0));
         counts = running.map(|one| one.queue.counts);
-        path.push(class_node(class, way, running.and_then(|one| one.queue.ceil_fill)));
+        let scheduler = leaf.map(|leaf| leaf.classes.scheduler).unwrap_or_default();
+        path.push(class_node(class, scheduler, way, running.and_then(|one| one.queue.ceil_fill)));
     }
     let mut parent = network.link().number;
     if let Some(leaf) = leaf {
-        path.push(node(&leaf.node, way, own.and_then(|own| own.queue.ceil_fill)));
+        path.push(node(network, &leaf.node, way, own.and_then(|own| own.queue.ceil_fill)));
         parent = leaf.node.parent;
     }
     while let Some(above) = network.node(parent) {
@@ -112,7 +115,7 @@ pub(super) fn of(
             true => fills.link,
             false => fills.tree.sites.iter().find(|site| site.name == above.name)?.ceil_fill,
         });
-        path.push(node(above, way, fill));
+        path.push(node(network, above, way, fill));
         if is_link {
             break;
         }
@@ -134,22 +137,25 @@ pub(super) fn of(
     }
 }
 
-fn class_node(class: &LeafClass, way: Way, fill: Option<f64>) -> NodeFound {
+fn class_node(class: &LeafClass, scheduler: NodeScheduler, way: Way, fill: Option<f64>) -> NodeFound {
     NodeFound {
         name: format!("class {} {}", class.id, class.name),
         rate_bps: class.rate.of(way).map(|rate| rate.0),
         ceil_bps: class.ceil.of(way).map(|rate| rate.0),
         full_percent: fill.map(|part| part * 100.0),
         weight: class.weight,
+        share: Some(scheduler.share(class.weight, class.priority, class.order)),
     }
 }
 
-fn node(node: &Node, way: Way, fill: Option<f64>) -> NodeFound {
+fn node(network: &Network, node: &Node, way: Way, fill: Option<f64>) -> NodeFound {
+    let is_link = node.number == node.parent;
     NodeFound {
         name: node.name.clone(),
         rate_bps: node.rate.of(way).map(|rate| rate.0),
         ceil_bps: node.ceil.of(way).map(|rate| rate.0),
         full_percent: fill.map(|part| part * 100.0),
         weight: node.weight,
+        share: (!is_link).then(|| network.scheduler_above(node).share(node.weight, node.priority, node.order)),
     }
 }
