@@ -137,7 +137,8 @@ fn has_symbol(name: &str) -> bool {
     symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name))
 }
 
-fn release() -> (u32, u32) {
+/// The version of the kernel: its first two numbers.
+pub fn release() -> (u32, u32) {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))

@@ -4,6 +4,7 @@ pub(crate) mod ancestry;
 pub(crate) mod bpffs;
 pub(crate) mod channels;
 pub(crate) mod clock;
+pub(crate) mod driver;
 pub(crate) mod ethtool;
 pub mod interface;
 pub(crate) mod iproute;

@@ -2,7 +2,7 @@
 
 use crate::command::run;
 use crate::lab::{Lab, binary, traces};
-use crate::needs::Need;
+use crate::needs::{Need, release};
 use crate::net::Ns;
 use crate::policy::three;
 use crate::suite::Suite;
@@ -55,6 +55,8 @@ fn several(lab: &Lab) {
     lab.sluice(&pair.a, &["up", &own, "--policy", &policy]).exits(2).says("a device of sluice itself");
     let doctor = lab.sluice(&pair.a, &["doctor"]).ok();
     assert!(!doctor.stdout.contains(&own), "{doctor}");
+    let copies = doctor.stdout.contains("the kernel copies each frame to the process of `sluice wire`");
+    assert_eq!(copies, release() >= (6, 3), "older kernels do not tell: {doctor}");
     for words in [&["sluice", "down", ""][..], &["sluice", "apply", ""], &["sluice", "explain", ""]] {
         let offered = offered(&pair.a, words);
         assert!(offered.contains("a0") && !offered.contains("sluice-"), "{words:?}: {offered}");

@@ -5,6 +5,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::{self, Leaving, SharedWay};
 use crate::engine::{self, parts};
 use crate::record::{Engine, Hook, Phase, Record, policy};
+use crate::system::driver::SocketFrames;
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
 use serde::Serialize;
@@ -344,4 +345,22 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         None => (Verdict::Good, String::new(), ""),
     };
     f.add(&interface.name, "kind", verdict, detail + &queueing + &queues, cure);
+    if interface.ethernet && matches!(kind, None | Some("veth")) {
+        frames_of(f, interface);
+    }
+}
+
+/// How frames come to the process of a wire.
+fn frames_of(f: &mut Findings, interface: &Interface) {
+    let detail = match SocketFrames::of(interface.ifindex) {
+        Some(SocketFrames::Lent) => {
+            "the driver can share frames with the process of `sluice wire`, and copies none then"
+        }
+        Some(SocketFrames::Copied) => "the kernel copies each frame to the process of `sluice wire`, and from it",
+        Some(SocketFrames::CopiedByStack) => {
+            "the driver runs no XDP programs: for `sluice wire` the kernel makes a packet of each frame, and copies it"
+        }
+        None => return,
+    };
+    f.add(&interface.name, "AF_XDP", Verdict::Good, detail, "");
 }
