@@ -4,9 +4,13 @@
 //! ```text
 //! sources -> instances (sluice_core), one for each tx queue -> rings of the port -> link -> deliveries
 //! ```
+//!
+//! Schedulers of pipes have a loop of their own (`pipes`), before a card that shapes and refuses (`card`).
 
+pub mod card;
 mod events;
 mod link;
+pub mod pipes;
 mod port;
 pub mod scaling;
 mod simulation;

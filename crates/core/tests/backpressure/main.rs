@@ -12,7 +12,6 @@ mod holds;
 #[path = "../laws/law.rs"]
 mod law;
 mod mutants;
-mod overload;
 mod port;
 mod priority;
 mod sharing;
