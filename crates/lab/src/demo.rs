@@ -48,6 +48,7 @@ pub fn run(options: &Options) -> Result<Report> {
         measured_ms: f64::from(options.seconds) * 1e3,
         sluice: &options.sluice,
         scratch: scratch.path(),
+        repeat: 1,
         clock: Clock::Real,
     };
     let nominal = experiment::nominal(&scenario, f64::from(options.seconds) * 1e3);

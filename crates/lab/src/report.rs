@@ -10,6 +10,7 @@ mod group;
 mod html;
 mod markdown;
 mod measure;
+mod model;
 mod number;
 mod score;
 mod spread;

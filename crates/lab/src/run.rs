@@ -7,6 +7,7 @@ pub mod contender;
 pub mod experiment;
 pub mod hops;
 pub mod job;
+mod model;
 pub mod network;
 pub mod progress;
 pub mod sampler;

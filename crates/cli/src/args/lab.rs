@@ -18,6 +18,7 @@ Examples:
   sluice lab run published --vm                    the published tests on a stock kernel, in virtual machines
   sudo sluice lab run telemetry                    the published table of counts and records, natively
   sudo sluice lab run forwarding                   the published table of port forwarding, over 2 to 5 hops
+  sluice lab run backpressure                      backpressure by class before a modelled card; without root
   sluice lab run game-4 --contender cake --contender sluice-gaming --measured 20s --vm
   sluice lab run ./mine.toml --contender ./ours.toml --rate 50mbit
   sluice lab show cake > ours.toml                 a file to start from";

@@ -5,6 +5,7 @@ use toml::Spanned;
 
 use super::blanks::fill;
 use super::library::{Folder, Source};
+use super::model::CardUse;
 use super::observing::Observing;
 use sluice_error::Result;
 
@@ -36,6 +37,8 @@ pub enum Start {
     Forward(Forwarder),
     /// The observation of what arrives at a device.
     Observe(Observing),
+    /// The use of a modelled card.
+    Card(CardUse),
 }
 
 /// The way in which a hop of a chain forwards a port.
@@ -82,6 +85,7 @@ struct File {
     sluice: Option<SluiceCall>,
     forward: Option<Forwarder>,
     observe: Option<Observing>,
+    card: Option<CardUse>,
     #[serde(default)]
     baseline: bool,
 }
@@ -127,7 +131,20 @@ impl Contender {
         let texts =
             |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
         let alone = file.start.is_empty() && file.change.is_empty() && file.sluice.is_none();
+        if file.card.is_some() && (!alone || file.forward.is_some() || file.observe.is_some()) {
+            let cure = "a contender uses a modelled card, forwards, queues or observes";
+            return Err(source.bad(
+                source.text("[card]"),
+                "[card] beside start, change, [sluice], [forward] or [observe]",
+                cure,
+            ));
+        }
         let start = match file.sluice.clone() {
+            None if file.card.is_some() => {
+                let card = file.card.clone();
+                card.iter().try_for_each(|card| card.check(&source))?;
+                card.map_or_else(|| Start::Commands(Vec::new()), Start::Card)
+            }
             _ if file.forward.is_some() && (!alone || file.observe.is_some()) => {
                 return Err(source.bad(
                     None,
@@ -187,6 +204,7 @@ impl Contender {
             Start::Sluice(_) => true,
             Start::Forward(forwarder) => forwarder.policy.is_some(),
             Start::Observe(observing) => observing.is_ours(),
+            Start::Card(card) => card.has_backpressure(),
         }
     }
 
@@ -194,7 +212,7 @@ impl Contender {
     pub fn forwarder(&self) -> Option<&Forwarder> {
         match &self.start {
             Start::Forward(forwarder) => Some(forwarder),
-            Start::Commands(_) | Start::Sluice(_) | Start::Observe(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Observe(_) | Start::Card(_) => None,
         }
     }
 
@@ -202,7 +220,15 @@ impl Contender {
     pub fn observing(&self) -> Option<&Observing> {
         match &self.start {
             Start::Observe(observing) => Some(observing),
-            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Card(_) => None,
+        }
+    }
+
+    /// How it uses a modelled card, if it is made for one.
+    pub fn card(&self) -> Option<&CardUse> {
+        match &self.start {
+            Start::Card(card) => Some(card),
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Observe(_) => None,
         }
     }
 }

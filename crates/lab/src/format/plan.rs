@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::library::Source;
+use super::model::RATES;
 use super::units::{Milliseconds, Rate};
 use sluice_error::Result;
 
@@ -63,16 +64,17 @@ impl Plan {
         if !(1..=100).contains(&self.repeats) {
             return mistake("repeats", format!("{} repeats are not possible", self.repeats), "1 to 100 are");
         }
-        if !(1_000.0..=3_600_000.0).contains(&self.measured.0) {
+        // Below 1 s, only models can be measured.
+        if !(10.0..=3_600_000.0).contains(&self.measured.0) {
             let what = format!("{} s are not possible for a trial", self.measured.seconds());
-            return mistake("measured", what, "1 s to 1 h are");
+            return mistake("measured", what, "1 s to 1 h are, and with models from 10 ms on");
         }
         for rate in self.rates.iter().chain(self.entries.iter().filter_map(|entry| entry.rates.as_ref()).flatten()) {
             match rate {
-                Rate::Bps(bps) if (500_000..=10_000_000_000).contains(bps) => {}
+                Rate::Bps(bps) if (500_000..=*RATES.end()).contains(bps) => {}
                 Rate::Max => {}
                 _ => {
-                    let what = "a rate of a plan is not between 500kbit and 10gbit".to_owned();
+                    let what = "a rate of a plan is not between 500kbit and 400gbit".to_owned();
                     return mistake("rates", what, "write it as 20mbit; over chains, as max");
                 }
             }

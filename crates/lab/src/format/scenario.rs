@@ -4,6 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::library::Source;
+use super::model::{Model, Published};
 use super::topology::{Direction, Topology};
 use super::units::{Milliseconds, Rate, Tos};
 use sluice_error::{Error, Result};
@@ -40,6 +41,10 @@ pub struct Scenario {
     pub loads: Vec<Load>,
     /// The change of the contender while traffic runs.
     pub event: Option<Event>,
+    /// The packets before a modelled card, instead of a network and its traffic.
+    pub model: Option<Model>,
+    /// Published figures of the same model.
+    pub published: Option<Published>,
 }
 
 #[derive(Deserialize)]
@@ -47,14 +52,17 @@ pub struct Scenario {
 struct File {
     title: String,
     about: String,
-    topology: String,
+    topology: Option<String>,
     shape: Option<Vec<Direction>>,
     warm_up: Option<Milliseconds>,
     idle: Option<Milliseconds>,
     measured: Option<Milliseconds>,
     offloads: Option<bool>,
+    #[serde(default)]
     load: Vec<Load>,
     event: Option<Event>,
+    model: Option<Model>,
+    published: Option<Published>,
 }
 
 /// A reconfiguration of the contender while it works.
@@ -141,7 +149,18 @@ impl Scenario {
     /// Reads and checks a scenario.
     pub fn of(mut source: Source) -> Result<Scenario> {
         let file: File = source.parse()?;
-        let topology = Topology::named(&file.topology, &mut source)?;
+        if file.model.is_some() {
+            return Scenario::modelled(file, source);
+        }
+        if file.published.is_some() {
+            let cure = "figures of a model, which has [model] instead of loads";
+            return Err(source.bad(source.text("[published]"), "[published] beside [[load]]", cure));
+        }
+        let Some(topology) = &file.topology else {
+            let cure = "lab/README.md explains the keys, and sluice lab show NAME prints a good file";
+            return Err(source.bad(None, "the key \"topology\" is missing", cure));
+        };
+        let topology = Topology::named(topology, &mut source)?;
         let had: Vec<Direction> =
             topology.queue().iter().flat_map(|queue| &queue.shaped).map(|s| s.direction).collect();
         let shape = file.shape.clone().unwrap_or_else(|| had.clone());
@@ -201,6 +220,8 @@ impl Scenario {
             offloads: file.offloads.unwrap_or(true),
             loads: file.load,
             event: file.event,
+            model: None,
+            published: None,
             source,
         })
     }
@@ -459,5 +480,6 @@ fn ports(loads: &[Load], source: &Source, topology: &Topology) -> Result<()> {
     Ok(())
 }
 
+mod modelled;
 #[cfg(test)]
 mod tests;

@@ -38,6 +38,8 @@ pub enum Owned {
     Hops(Chain),
     /// A device whose arrivals they observe.
     Tap(Tap),
+    /// A modelled card, without a network.
+    Card,
 }
 
 /// A device that contenders own.
@@ -168,10 +170,15 @@ impl Topology {
         match (&topology.owned, chain) {
             (Owned::Queue(queue), _) => topology.check_queue(source, queue)?,
             (Owned::Hops(_), Some(chain)) => topology.check_chain(source, &chain)?,
-            (Owned::Hops(_), None) => {}
+            (Owned::Hops(_), None) | (Owned::Card, _) => {}
             (Owned::Tap(_), _) => topology.check_tap(source, tap.as_ref())?,
         }
         Ok(topology)
+    }
+
+    /// The network of a modelled card, which is none.
+    pub fn none() -> Topology {
+        Topology { about: String::new(), hosts: Vec::new(), routers: Vec::new(), owned: Owned::Card, link: Vec::new() }
     }
 
     fn from_file(file: File, source: &Source) -> Result<Topology> {
@@ -359,7 +366,7 @@ impl Topology {
     pub fn queue(&self) -> Option<&Queue> {
         match &self.owned {
             Owned::Queue(queue) => Some(queue),
-            Owned::Hops(_) | Owned::Tap(_) => None,
+            Owned::Hops(_) | Owned::Tap(_) | Owned::Card => None,
         }
     }
 
@@ -367,7 +374,7 @@ impl Topology {
     pub fn tap(&self) -> Option<&Tap> {
         match &self.owned {
             Owned::Tap(tap) => Some(tap),
-            Owned::Queue(_) | Owned::Hops(_) => None,
+            Owned::Queue(_) | Owned::Hops(_) | Owned::Card => None,
         }
     }
 
@@ -375,7 +382,7 @@ impl Topology {
     pub fn chain(&self) -> Option<&Chain> {
         match &self.owned {
             Owned::Hops(chain) => Some(chain),
-            Owned::Queue(_) | Owned::Tap(_) => None,
+            Owned::Queue(_) | Owned::Tap(_) | Owned::Card => None,
         }
     }
 

@@ -5,9 +5,11 @@ mod curves;
 mod over_time;
 mod rows;
 mod scale;
+mod steps;
 mod style;
 
 pub use curves::{Curves, curves};
 pub use over_time::{Panel, panels};
 pub use rows::{costs, fetches, shares};
+pub use steps::{Line, Steps, steps};
 pub use style::Style;

@@ -27,7 +27,8 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
         all.extend(value.filter(|v| v.is_finite()).map(|value| Figure { of: of.to_owned(), measure, value }));
     };
     for delays in &measured.delays {
-        of_delays(delays, |measure, value| push(&delays.load, measure, value));
+        let push = |measure, value| push(&delays.load, measure, value);
+        if scenario.model.is_some() { of_model(delays, push) } else { of_delays(delays, push) }
     }
     for flows in &measured.flows {
         of_flows(flows, |measure, value| push(&flows.load, measure, value));
@@ -36,6 +37,11 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
     }
     for observed in &measured.observed {
         of_observed(observed, |measure, value| push(&observed.load, measure, value));
+    }
+    if let Some(card) = &measured.card {
+        push("", Measure::Jain, Some(card.jain));
+        push("", Measure::TotalRate, Some(card.wire_mbit));
+        push("", Measure::LostOnArrival, Some(card.lost_on_arrival_percent));
     }
     push("", Measure::Loss, failed(scenario, measured));
     push("", Measure::TotalRate, total_rate(scenario, measured));
@@ -76,7 +82,18 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::PerMinute, delays.per_minute);
     push(Measure::PerSecond, delays.per_second);
     push(Measure::Jitter, delays.jitter_ms);
-    push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
+    push(Measure::Loss, lost_percent(delays));
+}
+
+fn of_model(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
+    for rank in RANKS {
+        push(Measure::Delay(Path::Modelled, rank), delays.one_way.map(|d| rank.of(&d) * 1e3));
+    }
+    push(Measure::Loss, lost_percent(delays));
+}
+
+fn lost_percent(delays: &Delays) -> Option<f64> {
+    (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64)
 }
 
 fn of_observed(observed: &Observed, mut push: impl FnMut(Measure, Option<f64>)) {

@@ -109,6 +109,8 @@ fn scenarios() -> Vec<ScenarioInfo> {
         about: about.into(),
         chain: false,
         tap: false,
+        model: None,
+        published: None,
         file: format!("title = \"{title}\"\nabout = \"{about}\"\n"),
         loads,
     };
@@ -198,6 +200,7 @@ fn outcome(
         }),
         noise: Distribution::of((0..200).map(|_| 0.02 + 0.03 * random.next())),
         observed: Vec::new(),
+        card: None,
         events: if kind.2 {
             vec![EventDone { at_ms: 7000.0, took_ms: 12.3, what: "the policy was replaced".into() }]
         } else {

@@ -126,6 +126,9 @@ impl<'a> Group<'a> {
 
     /// Whether the delays of this load are shown one way.
     pub fn path(&self, load: &str) -> Path {
+        if self.scenario.model.is_some() {
+            return Path::Modelled;
+        }
         if self.has(load, Measure::Delay(Path::OneWay, Rank::P50)) { Path::OneWay } else { Path::Whole }
     }
 
@@ -133,6 +136,7 @@ impl<'a> Group<'a> {
     pub fn timed(&self, load: &str) -> &'static str {
         match (self.path(load), self.is_fetched(load)) {
             (Path::OneWay, _) => "one way",
+            (Path::Modelled, _) => "from arrival to the wire",
             (_, true) => "whole fetch",
             (_, false) => "round trip",
         }
@@ -146,8 +150,8 @@ impl<'a> Group<'a> {
     /// The measure for the delay of this load: above idle, or absolute where the idle delay is not known. Over a chain the mean,
     /// as in published tables of response times.
     pub fn delay_measure(&self, load: &str) -> Measure {
-        if self.scenario.chain {
-            return Measure::Delay(Path::Whole, Rank::Mean);
+        if self.scenario.chain || self.scenario.model.is_some() {
+            return Measure::Delay(self.path(load), Rank::Mean);
         }
         if self.has(load, Measure::Added) { Measure::Added } else { Measure::Delay(self.path(load), Rank::P99) }
     }

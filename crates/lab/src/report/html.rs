@@ -1,6 +1,7 @@
 //! The page: one self-contained HTML file.
 
 mod appendix;
+mod model;
 mod scenario;
 mod scorecard;
 
@@ -56,6 +57,7 @@ impl Page<'_> {
     fn document(&self) -> Result<Markup> {
         let r = self.results;
         let scenarios = scenario::all(self)?;
+        let models = model::section(self)?;
         Ok(html! {
             (DOCTYPE)
             html lang="en" {
@@ -69,6 +71,7 @@ impl Page<'_> {
                     header { (self.head()) }
                     main {
                         (scorecard::section(self))
+                        (models)
                         (scenarios)
                         (appendix::sections(self))
                     }
@@ -86,19 +89,23 @@ impl Page<'_> {
             ("Forwarded ports", "forwarders of ports")
         } else if r.scenarios.iter().all(|scenario| scenario.tap) {
             ("Observed packets", "observers of packets")
+        } else if r.scenarios.iter().all(|scenario| scenario.model.is_some()) {
+            ("Schedulers before a card that shapes", "ways to use a card")
         } else {
             ("Queues under load", "schedulers")
         };
+        let traffic = if r.clock == Clock::Simulated { "a model" } else { "real traffic" };
         let known = |text: &str| if text == UNKNOWN { "not known".to_owned() } else { text.to_owned() };
         let clock = match r.clock {
             Clock::Real => "wall time",
             Clock::Instructions => "instructions of an emulated processor, 10⁹ a second",
+            Clock::Simulated => "simulated time",
         };
         let warnings: Vec<String> = r.warnings.iter().cloned().chain(strays(r)).chain(missing(self.groups)).collect();
         html! {
             h1 { (title) }
             p class="lead" {
-                "Sluice " (r.sluice) " beside other " (rivals) ": real traffic, one contender after another. Plan “" (r.plan)
+                "Sluice " (r.sluice) " beside other " (rivals) ": " (traffic) ", one contender after another. Plan “" (r.plan)
                 "”: " (number::count(r.scenarios.len(), "scenario", "scenarios")) ", "
                 (number::count(r.contenders.len(), "contender", "contenders")) ", "
                 (number::count(r.trials.len(), "trial", "trials")) "."
@@ -125,6 +132,7 @@ impl Page<'_> {
                 h2 id="contents" { "Contents" }
                 ol {
                     li { a href="#scorecard" { "Scorecard" } }
+                    @if r.scenarios.iter().any(|scenario| scenario.model.is_some()) { li { a href="#models" { "Over all models" } } }
                     @for (at, scenario) in r.scenarios.iter().enumerate() {
                         li { a href={ "#s" (at) } { (scenario.title) } }
                     }

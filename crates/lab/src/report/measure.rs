@@ -18,6 +18,8 @@ pub enum Path {
     Connect,
     /// The probe that ends before the bottleneck.
     Noise,
+    /// From arrival until the last bit is sent, in a model; us.
+    Modelled,
 }
 
 /// A value of a distribution.
@@ -83,6 +85,8 @@ pub enum Measure {
     Unobserved,
     /// Those of these that it has not told.
     Untold,
+    /// Packets of a model that no receive ring had room for.
+    LostOnArrival,
 }
 
 /// The better direction of a measure.
@@ -128,6 +132,7 @@ impl Measure {
             Measure::InstructionsPassed => "instructions_per_passed_packet",
             Measure::Unobserved => "unobserved",
             Measure::Untold => "untold",
+            Measure::LostOnArrival => "lost_on_arrival",
         };
         name.to_owned()
     }
@@ -157,10 +162,11 @@ impl Measure {
     /// The unit; "" where the measure has none.
     pub fn unit(self) -> &'static str {
         match self {
+            Measure::Delay(Path::Modelled, _) => "µs",
             Measure::Delay(..) | Measure::Added | Measure::Jitter | Measure::FlowJitter => "ms",
             Measure::OwnedMean | Measure::OwnedMax | Measure::LineMax => "ms",
             Measure::Loss | Measure::FlowLoss | Measure::Used | Measure::Busy => "%",
-            Measure::Unobserved | Measure::Untold => "%",
+            Measure::Unobserved | Measure::Untold | Measure::LostOnArrival => "%",
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
             Measure::Deviation => "kbit/s",
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped => "",
@@ -187,7 +193,9 @@ impl Measure {
     /// The resolution of the measure: differences below the greater of (absolute, share) do not count.
     pub fn resolution(self) -> (f64, f64) {
         match self {
-            Measure::Loss | Measure::FlowLoss | Measure::Unobserved | Measure::Untold => (0.1, 0.0),
+            Measure::Loss | Measure::FlowLoss | Measure::Unobserved | Measure::Untold | Measure::LostOnArrival => {
+                (0.1, 0.0)
+            }
             Measure::PerSecond | Measure::Arrived | Measure::Observed | Measure::Passed => (0.0, 0.02),
             Measure::Used => (0.5, 0.0),
             Measure::Busy => (2.0, 0.15),
@@ -235,6 +243,7 @@ impl Path {
             Path::Idle => "idle",
             Path::Connect => "connect",
             Path::Noise => "noise",
+            Path::Modelled => "latency_us",
         }
     }
 
@@ -246,6 +255,7 @@ impl Path {
             Path::Idle => "idle delay",
             Path::Connect => "time to connect",
             Path::Noise => "noise",
+            Path::Modelled => "latency",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The scorecard: for each key figure a table of contenders by scenario and rate, with the best of each column.
 
 use super::group::{Entry, Group};
-use super::measure::{Better, Measure};
+use super::measure::{Better, Measure, Path};
 use super::number;
 use super::spread::Spread;
 
@@ -96,12 +96,12 @@ impl Key {
     pub fn about(self) -> &'static str {
         match self {
             Key::Delay => {
-                "p99 of the probe's delay above its idle median, or as it is where that is not known; over a chain the mean time of requests; ms, lower is better"
+                "p99 of the probe's delay above its idle median, or as it is where that is not known; over a chain the mean time of requests, ms; of a model the mean latency, µs; lower is better"
             }
             Key::Requests => "answered requests a second; higher is better",
             Key::Observation => "packets a second that userspace got, as records or as counts; higher is better",
             Key::Throughput => {
-                "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; over a chain each load alone; higher is better"
+                "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; over a chain each load alone; of a model all that the port has sent; higher is better"
             }
             Key::Steadiness => {
                 "standard deviation, around its mean, of the rate of the bulk load that the scenario is about, kbit/s; lower is better"
@@ -109,7 +109,9 @@ impl Key {
             Key::Loss => {
                 "probe packets lost, over a chain requests that failed, at a tap loss that the observer does not tell, percent; lower is better"
             }
-            Key::Fairness => "Jain's index over the loads with weights, 1 is exact; higher is better",
+            Key::Fairness => {
+                "Jain's index over the loads with weights, of a model over pipes; 1 is exact; higher is better"
+            }
             Key::Cost => "instructions per packet, or else processor time, percent; lower is better",
         }
     }
@@ -137,6 +139,7 @@ impl Key {
                 let loads = group.scenario.loads.iter().filter(|load| load.probe);
                 loads.map(|load| (load.name.clone(), Measure::Deviation)).collect()
             }
+            Key::Fairness if group.scenario.model.is_some() => vec![(String::new(), Measure::Jain)],
             Key::Fairness => vec![(String::new(), Measure::WeightedJain)],
             Key::Cost => vec![(String::new(), group.cost_measure())],
         };
@@ -190,7 +193,8 @@ impl<'a> Column<'a> {
             return if self.of.is_empty() { "all".to_owned() } else { self.of.clone() };
         }
         let rate = number::rate(self.group.rate_bps);
-        let whole = if matches!(self.measure, Measure::Delay(..)) { ", with idle" } else { "" };
+        let whole =
+            if matches!(self.measure, Measure::Delay(path, _) if path != Path::Modelled) { ", with idle" } else { "" };
         if self.of.is_empty() { rate } else { format!("{rate}, {}{whole}", self.of) }
     }
 

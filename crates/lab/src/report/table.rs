@@ -4,6 +4,7 @@ use super::group::{Entry, Group};
 use super::measure::{Measure, Path, Rank};
 use super::number;
 use super::spread::Spread;
+use crate::format::{ALL, EARLY, Model};
 use crate::result::results::LoadInfo;
 
 /// A table: contenders by figures.
@@ -59,6 +60,9 @@ pub fn tables(group: &Group) -> Vec<Table> {
     if group.scenario.tap {
         return group.loads_of_kind("frames").filter_map(|load| frames(group, load)).collect();
     }
+    if let Some(model) = &group.scenario.model {
+        return modelled(group, model);
+    }
     let mut tables: Vec<Table> = group.delay_loads().into_iter().map(|load| delays(group, load)).collect();
     tables.extend(rates(group));
     tables.extend(bottleneck(group));
@@ -107,6 +111,41 @@ fn frames(group: &Group, load: &LoadInfo) -> Option<Table> {
         column("instructions a passed packet", of, Measure::InstructionsPassed),
     ];
     table(group, format!("Packets of “{}” ({})", load.name, load.about), columns)
+}
+
+/// The tables of a model: all packets, and those of each class.
+fn modelled(group: &Group, model: &Model) -> Vec<Table> {
+    let latency = |rank| Measure::Delay(Path::Modelled, rank);
+    let mut columns: Vec<Column> =
+        [("least", Rank::Min), ("mean", Rank::Mean), ("p50", Rank::P50), ("p99", Rank::P99), ("greatest", Rank::Max)]
+            .map(|(label, rank)| column(label, ALL, latency(rank)))
+            .into();
+    columns.extend(
+        [("mean", Rank::Mean), ("p99", Rank::P99), ("greatest", Rank::Max)]
+            .map(|(label, rank)| column(format!("{label} of all but the last class"), EARLY, latency(rank))),
+    );
+    let shared = vec![
+        column("sent by the port", "", Measure::TotalRate),
+        column("fairness of pipes", "", Measure::Jain),
+        column("lost, all", ALL, Measure::Loss),
+        column("lost, all but the last class", EARLY, Measure::Loss),
+        column("lost before the scheduler, of all", "", Measure::LostOnArrival),
+    ];
+    let by_class = |measure| {
+        let names = model.class_names().into_iter();
+        names.map(|name| column(name.clone(), &name, measure)).collect::<Vec<Column>>()
+    };
+    [
+        table(group, "Latency of all packets".to_owned(), columns),
+        table(group, "Throughput, fairness and loss".to_owned(), shared),
+        table(group, "Mean latency by class".to_owned(), by_class(latency(Rank::Mean))),
+        table(group, "p99 of latency by class".to_owned(), by_class(latency(Rank::P99))),
+        table(group, "Greatest latency by class".to_owned(), by_class(latency(Rank::Max))),
+        table(group, "Lost by class".to_owned(), by_class(Measure::Loss)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A column of figures.

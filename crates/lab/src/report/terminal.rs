@@ -95,6 +95,8 @@ fn head(key: Key, column: &Column) -> String {
     let of = number::plain(&column.of);
     match key {
         Key::Delay if column.measure == Measure::Added => format!("{of} p99\n+ms"),
+        Key::Delay if column.group.scenario.model.is_some() => format!("{of}\nmean us"),
+        Key::Throughput if column.group.scenario.model.is_some() => "rate\nMbit/s".to_owned(),
         Key::Delay if column.group.scenario.chain => format!("{of}\nms"),
         Key::Delay => format!("{of} p99\nms"),
         Key::Requests | Key::Observation => format!("{of}\n/s"),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::{Model, Published};
+pub use crate::result::at_card::AtCard;
 use crate::result::environment::Environment;
 use crate::result::statistics::Distribution;
 
@@ -49,6 +51,8 @@ pub enum Clock {
     Real,
     /// An emulated processor's instructions, 10^9 a second: nothing disturbs it.
     Instructions,
+    /// The time of a model: the same in each run.
+    Simulated,
 }
 
 /// A scenario, for readers.
@@ -66,7 +70,13 @@ pub struct ScenarioInfo {
     /// Whether it is a tap, where contenders observe frames; its loads run one after the other.
     #[serde(default)]
     pub tap: bool,
-    /// The scenario's loads, in order.
+    /// The packets before a modelled card, if it is a model.
+    #[serde(default)]
+    pub model: Option<Model>,
+    /// Published figures of the same model.
+    #[serde(default)]
+    pub published: Option<Published>,
+    /// The scenario's loads, in order; of a model, all packets and those of classes.
     pub loads: Vec<LoadInfo>,
     /// The text of the file.
     pub file: String,
@@ -77,7 +87,7 @@ pub struct ScenarioInfo {
 pub struct LoadInfo {
     /// The load's name, such as "downloads" or "game".
     pub name: String,
-    /// tcp, udp, stream, ping, web, siege, wrk, frames.
+    /// tcp, udp, stream, ping, web, siege, wrk, frames; pipes of a model.
     pub kind: String,
     /// The load in words, such as "4 TCP flows, cubic".
     pub about: String,
@@ -167,6 +177,9 @@ pub struct Measured {
     /// The frames of each load, and what the contender saw of them; at a tap.
     #[serde(default)]
     pub observed: Vec<Observed>,
+    /// The packets at a modelled card, beside their delays.
+    #[serde(default)]
+    pub card: Option<AtCard>,
 }
 
 /// The frames of a load, and what a contender saw of them.
@@ -234,6 +247,8 @@ pub enum Timed {
     RoundTrip,
     /// A page, from the call of the client to its last byte.
     Fetch,
+    /// A packet, from its arrival at a model until its last bit was sent.
+    OneWay,
 }
 
 /// The rates of a load.

@@ -12,7 +12,7 @@ use crate::result::results::{self, Clock, ContenderInfo, LoadInfo, Outcome, Resu
 use crate::run::job::{Cell, Job, JobFiles, Request, nominal};
 use crate::run::progress::Progress;
 use crate::run::trial::Setting;
-use crate::run::{experiment, network, sampler, store, virtual_machine};
+use crate::run::{experiment, model, network, sampler, store, virtual_machine};
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::tool;
@@ -37,12 +37,16 @@ pub fn run(request: &Request) -> Result<Done> {
     // A file is stored together with the files that it names.
     job.scenarios.iter_mut().for_each(|source| source.clone_from(&files.scenarios[&source.name].source));
     job.contenders.iter_mut().for_each(|source| source.clone_from(&files.contenders[&source.name].source));
-    if request.kernel.is_none() {
+    if request.kernel.is_none() && !files.is_modelled() {
         network::require_root("the lab", "sudo sluice lab run ..., or with --vm as any user")?;
     }
     if let (Some(_), true) = (&request.kernel, files.has_chain()) {
         let what = "chains of port forwards run natively: the virtual machines have neither nginx, siege nor wrk";
         return Err(Error::new(Kind::Unsupported, what).help("leave --vm out, and run it as root"));
+    }
+    if let (Some(_), true) = (&request.kernel, files.has_model()) {
+        let what = "a modelled card needs no virtual machine: its time is simulated";
+        return Err(Error::new(Kind::Unsupported, what).help("leave --vm out"));
     }
     tool::require(&files.tools()).map_err(|e| match files.has_chain() {
         true => e.help("scripts/setup lab"),
@@ -101,9 +105,13 @@ fn here(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<()> {
-    network::remove_stale(&request.sluice)?;
-    results.tools = tool::versions(&files.shown_tools());
-    results.warnings.extend(busy()?);
+    if files.is_modelled() {
+        results.clock = Clock::Simulated;
+    } else {
+        network::remove_stale(&request.sluice)?;
+        results.tools = tool::versions(&files.shown_tools());
+        results.warnings.extend(busy()?);
+    }
     let progress = std::cell::RefCell::new(Progress::new(files.nominal(job), request.color));
     let mut number = 0;
     let mut begin = |cell: &Cell, nominal: Duration| {
@@ -151,6 +159,7 @@ fn trials(
             contender,
             rate_bps: cell.rate_bps,
             measured_ms: scenario.measured_ms(job.measured),
+            repeat: cell.repeat,
             sluice,
             scratch: scratch.path(),
             clock: results.clock,
@@ -200,7 +209,9 @@ fn blank(job: &Job, files: &JobFiles) -> Results {
             about: scenario.about.clone(),
             chain: scenario.topology.chain().is_some(),
             tap: scenario.topology.tap().is_some(),
-            loads: scenario.loads.iter().map(load).collect(),
+            model: scenario.model.clone(),
+            published: scenario.published.clone(),
+            loads: scenario.loads.iter().map(load).chain(scenario.model.iter().flat_map(model::loads)).collect(),
             file: source.text.clone(),
         }
     };

@@ -84,6 +84,7 @@ pub fn run(
         noise: None,
         events: Vec::new(),
         observed: Vec::new(),
+        card: None,
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
 }

@@ -8,6 +8,7 @@ use crate::result::results::{Bottleneck, EventDone, Measured};
 use crate::result::statistics::Distribution;
 use crate::run::chain;
 use crate::run::contender::{Active, Task};
+use crate::run::model;
 use crate::run::network::{Build, Network, device};
 use crate::run::sampler::{self, Snapshot};
 use crate::run::tap;
@@ -31,6 +32,9 @@ const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_by
 /// The duration of a trial without delays.
 pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
     const SET_UP_MS: f64 = 1_500.0;
+    if let Some(of) = &scenario.model {
+        return model::nominal(of, scenario.warm_up.0 + measured_ms);
+    }
     if scenario.topology.chain().is_some() {
         return chain::nominal(&scenario.loads, scenario.warm_up.0, measured_ms);
     }
@@ -78,6 +82,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         Owned::Queue(queue) => run_queue(setting, queue, interrupt, &watch),
         Owned::Hops(chain) => chain::run(setting, chain, interrupt, &watch),
         Owned::Tap(tap) => tap::run(setting, tap, &watch),
+        Owned::Card => watch().and_then(|()| model::run(setting)),
     }
 }
 
@@ -141,6 +146,7 @@ fn run_queue(
         noise: Distribution::of(noise.iter().filter_map(|trip| trip.whole_ms)),
         events,
         observed: Vec::new(),
+        card: None,
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
 }

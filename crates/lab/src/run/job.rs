@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::{Contender, Milliseconds, Observing, Scenario, Source};
+use crate::format::{Contender, MODEL_RATES, Milliseconds, Observing, Scenario, Source};
 use crate::result::results::{Outcome, Trial};
 use crate::run::experiment;
 use sluice_error::{Error, Kind, Result};
@@ -107,13 +107,20 @@ impl JobFiles {
         for source in &job.contenders {
             files.contenders.insert(source.name.clone(), Contender::of(source.clone())?);
         }
-        job.trials.iter().try_for_each(|cell| files.check(cell))?;
+        job.trials.iter().try_for_each(|cell| files.check(cell, job.measured))?;
         Ok(files)
     }
 
     /// Checks that scenario, contender and rate of a trial belong together.
-    fn check(&self, cell: &Cell) -> Result<()> {
+    fn check(&self, cell: &Cell, measured: Milliseconds) -> Result<()> {
         let (scenario, contender) = self.of_cell(cell)?;
+        if scenario.model.is_some() || contender.card().is_some() {
+            return check_model(scenario, contender, cell, measured);
+        }
+        if scenario.measured_ms(measured) < 1_000.0 {
+            let what = format!("the window of scenario {} is shorter than 1 s", cell.scenario);
+            return Err(Error::new(Kind::Input, what).help("measured = \"1s\" or longer; only models take less"));
+        }
         let chain = scenario.topology.chain().is_some();
         let tap = scenario.topology.tap().is_some();
         let bad = |what: String, cure: &str| Err(Error::new(Kind::Input, what).help(cure));
@@ -144,6 +151,9 @@ impl JobFiles {
         }
         let limits = contender.observing().is_some_and(Observing::limits);
         match (chain || tap && !limits, cell.rate_bps) {
+            (false, 10_000_000_001..) => {
+                bad(format!("scenario {} goes up to 10 Gbit/s", cell.scenario), "--rate 10gbit")
+            }
             (true, 0) | (false, 1..) => Ok(()),
             (true, _) => bad(format!("the links of scenario {} have no rate", cell.scenario), "--rate max"),
             (false, 0) if tap => {
@@ -151,6 +161,16 @@ impl JobFiles {
             }
             (false, 0) => bad(format!("scenario {} needs a rate", cell.scenario), "such as --rate 20mbit"),
         }
+    }
+
+    /// Whether a scenario is a model.
+    pub fn has_model(&self) -> bool {
+        self.scenarios.values().any(|scenario| scenario.model.is_some())
+    }
+
+    /// Whether all scenarios are models, which need neither a network nor its programs.
+    pub fn is_modelled(&self) -> bool {
+        self.scenarios.values().all(|scenario| scenario.model.is_some())
     }
 
     /// Whether a scenario is a chain.
@@ -161,7 +181,7 @@ impl JobFiles {
     /// The programs that the trials call, without the contenders' own.
     pub fn tools(&self) -> Vec<Tool> {
         let chain = tool::CHAIN.iter().filter(|_| self.has_chain());
-        tool::LAB.iter().chain(chain).copied().collect()
+        tool::LAB.iter().filter(|_| !self.is_modelled()).chain(chain).copied().collect()
     }
 
     /// The programs whose versions the report names.
@@ -182,6 +202,30 @@ impl JobFiles {
     pub fn nominal(&self, job: &Job) -> Duration {
         job.trials.iter().filter_map(|cell| self.of_cell(cell).ok()).map(|(scenario, _)| nominal(scenario, job)).sum()
     }
+}
+
+/// Checks that a model meets a contender that uses a card, at the rate of a port.
+fn check_model(scenario: &Scenario, contender: &Contender, cell: &Cell, measured: Milliseconds) -> Result<()> {
+    let bad = |what: String, cure: &str| Err(Error::new(Kind::Input, what).help(cure));
+    if contender.card().is_none() {
+        let what = format!("contender {} has no [card], and scenario {} is a model", cell.contender, cell.scenario);
+        return bad(what, "name others: --contender card-ring --contender card-backpressure");
+    }
+    if scenario.model.is_none() {
+        let what =
+            format!("contender {} uses a modelled card, and scenario {} is no model", cell.contender, cell.scenario);
+        return bad(what, "name a scenario with [model], such as card-8-classes");
+    }
+    if !MODEL_RATES.contains(&cell.rate_bps) {
+        return bad(format!("the port of scenario {} has 1 to 400 Gbit/s", cell.scenario), "such as --rate 25gbit");
+    }
+    if scenario.measured_ms(measured) > 10_000.0 {
+        return bad(
+            format!("the window of scenario {} is longer than 10 s", cell.scenario),
+            "such as --measured 200ms",
+        );
+    }
+    Ok(())
 }
 
 /// The duration of a trial of a scenario without delays.

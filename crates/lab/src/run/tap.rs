@@ -67,6 +67,7 @@ pub fn run(setting: &Setting, tap: &Tap, watch: &dyn Fn() -> Result<()>) -> Resu
         noise: None,
         events: Vec::new(),
         observed,
+        card: None,
     };
     Ok(TrialResult { measured, raw, warnings })
 }

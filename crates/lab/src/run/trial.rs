@@ -16,6 +16,8 @@ pub struct Setting<'a> {
     pub rate_bps: u64,
     /// Length of the window, ms.
     pub measured_ms: f64,
+    /// The repeat, from 1.
+    pub repeat: u32,
     /// The Sluice binary.
     pub sluice: &'a Path,
     /// A directory for files that tools need.

@@ -3,7 +3,7 @@
 use maud::Markup;
 
 use super::super::group::{Entry, Group};
-use super::super::measure::{Measure, Rank};
+use super::super::measure::{Measure, Path, Rank};
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
@@ -35,7 +35,7 @@ pub struct Curves {
 /// The curve of one contender.
 struct Curve<'a> {
     entry: &'a Entry<'a>,
-    /// The delays of the packets that arrived, sorted, ms.
+    /// The delays of the packets that arrived, sorted, in the unit of the measure.
     arrived: Vec<f64>,
     /// The number of packets, lost ones included.
     sent: usize,
@@ -68,12 +68,13 @@ pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Res
     let what = group.timed(&load.name);
     let title = format!("Delays of {}: {}", load.name, group.title());
     let description = format!(
-        "Share of packets (up) that took no longer than a delay in ms ({what}, logarithmic, to the right); a curve \
+        "Share of packets (up) that took no longer than a delay in {} ({what}, logarithmic, to the right); a curve \
          further left is better. p99 by contender: {}.",
-        all.iter().map(Curve::description).collect::<Vec<String>>().join(", ")
+        measure.unit(),
+        all.iter().map(|curve| curve.description(measure)).collect::<Vec<String>>().join(", ")
     );
     let svg = picture(id, SIZE, &title, &description, |canvas| {
-        frame(canvas, &x, &y, nines, what);
+        frame(canvas, &x, &y, nines, &format!("{what}, {}", measure.unit()));
         // The most important curve is drawn last, over the others.
         let rank = |style: Style| match style {
             Style::Faint => 0,
@@ -99,10 +100,11 @@ pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Res
 impl<'a> Curve<'a> {
     fn of(entry: &'a Entry<'a>, load: &LoadInfo, measure: Measure) -> Option<Curve<'a>> {
         let (mut arrived, mut sent) = (Vec::new(), 0);
+        let unit = if matches!(measure, Measure::Delay(Path::Modelled, _)) { 1e3 } else { 1.0 };
         for (measured, delays) in entry.delays(&load.name) {
             for delay in window(measured, delays) {
                 sent += 1;
-                arrived.extend(delay.filter(|ms| ms.is_finite()).map(|ms| ms.max(1e-3)));
+                arrived.extend(delay.filter(|ms| ms.is_finite()).map(|ms| (ms * unit).max(1e-3)));
             }
         }
         arrived.sort_by(f64::total_cmp);
@@ -126,8 +128,8 @@ impl<'a> Curve<'a> {
         points
     }
 
-    fn description(&self) -> String {
-        let p99 = self.p99.map_or("not known".to_owned(), |ms| Measure::Added.quantity(ms));
+    fn description(&self, measure: Measure) -> String {
+        let p99 = self.p99.map_or("not known".to_owned(), |p99| measure.quantity(p99));
         format!("{} {p99}", self.entry.contender.title)
     }
 }
@@ -150,6 +152,6 @@ fn frame(canvas: &Canvas, x: &Scale, y: &Scale, nines: f64, what: &str) {
         canvas.text(&label, (at, BOTTOM + 14), Anchor::Below, Style::Label);
     }
     canvas.line(&[(LEFT, BOTTOM), (RIGHT, BOTTOM)], Style::Axis);
-    canvas.text(&format!("delay, {what}, ms →"), (RIGHT, BOTTOM + 62), Anchor::Right, Style::Quiet);
+    canvas.text(&format!("delay, {what} →"), (RIGHT, BOTTOM + 62), Anchor::Right, Style::Quiet);
     canvas.text("↑ share of packets that took no longer", (LEFT, BOTTOM + 62), Anchor::Left, Style::Quiet);
 }

@@ -84,12 +84,15 @@ fn measured(page: &Page) -> Markup {
                 clock counts instructions; compare them with those of bare XDP drop.".into()))
         }
     };
-    if chains + taps == page.results.scenarios.len() {
+    let models = page.results.scenarios.iter().filter(|scenario| scenario.model.is_some()).count();
+    let model = super::model::terms();
+    if chains + taps + models == page.results.scenarios.len() {
         return html! {
             section aria-labelledby="measured" {
                 h2 id="measured" { "How it was measured" }
                 @if chains > 0 { (chain) }
                 @if taps > 0 { (tap) }
+                @if models > 0 { (model) }
             }
         };
     }
@@ -98,6 +101,7 @@ fn measured(page: &Page) -> Markup {
             h2 id="measured" { "How it was measured" }
             @if chains > 0 { (chain) }
             @if taps > 0 { (tap) }
+            @if models > 0 { (model) }
             p { "Hosts in network namespaces of one machine send real traffic through a router. The contender shapes the "
                 "router’s device to the rate; the line behind it is a little faster and has a queue of its own." }
             dl class="terms" {
@@ -123,7 +127,7 @@ fn measured(page: &Page) -> Markup {
                     harness add. Differences below it mean nothing. Programs that tell times have a real-time priority, where \
                     the system allows it, so that they do not wait for the processor while others of the harness begin.".into()))
                 (term("Cost", match page.results.clock {
-                    Clock::Real => "The time that all processors were busy in the window, of all that they had. All hosts \
+                    Clock::Real | Clock::Simulated => "The time that all processors were busy in the window, of all that they had. All hosts \
                         and the programs that make the traffic are in it, so compare, do not add up.".into(),
                     Clock::Instructions => "Instructions of the emulated processor while it was busy, divided by the \
                         packets that left the bottleneck. All hosts and the programs that make the traffic are in it, so \

@@ -22,7 +22,7 @@ pub fn all(page: &Page) -> Result<Markup> {
                 h2 id={ "s" (at) } { (scenario.title) }
                 p { (scenario.about) }
                 ul {
-                    @for load in &scenario.loads {
+                    @for load in scenario.loads.iter().filter(|load| !load.about.is_empty()) {
                         li { b { (load.name) } ": " (load.about) @if let Some(weight) = load.weight { ", weight " (weight) }
                             @if load.probe { " – the subject of the scenario" } }
                     }
@@ -58,7 +58,11 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
         pictures.push(figure("Cost of the packets", about, svg));
     }
     // The loads of a chain do not run at the same time.
-    let panels = if group.scenario.chain { Vec::new() } else { chart::panels(&format!("{id}-t"), group)? };
+    let panels = if group.scenario.chain || group.scenario.model.is_some() {
+        Vec::new()
+    } else {
+        chart::panels(&format!("{id}-t"), group)?
+    };
     Ok(html! {
         h3 id=(id) { (if group.rate_bps == 0 { "As fast as it goes".to_owned() } else { number::rate(group.rate_bps) }) }
         @for picture in &first { (picture) }
@@ -81,6 +85,7 @@ fn figure(caption: &str, about: &str, content: Markup) -> Markup {
 fn delays(load: &LoadInfo, group: &Group, curves: Curves) -> Markup {
     let caption = match group.scenario.chain {
         true => format!("Response times of {}", load.name),
+        false if group.scenario.model.is_some() => format!("Latency of {}", load.name),
         false => format!("Delays of {} at {}", load.name, number::rate(group.rate_bps)),
     };
     let about = "Further left is better. The slow tail is stretched: from 99 % on it is one packet in a hundred. A curve \
