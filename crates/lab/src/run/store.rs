@@ -53,6 +53,9 @@ pub fn remove_empty(path: &Path) {
 
 /// Stores the tools' output of a trial.
 pub fn write_raw(directory: &Path, cell: &Cell, raw: &[(String, String)]) -> Result<()> {
+    if raw.is_empty() {
+        return Ok(());
+    }
     let path = directory.join(RAW).join(cell.directory());
     fs::create_dir_all(&path).map_err(|e| cannot("make", &path, &e))?;
     for (name, text) in raw {

@@ -15,7 +15,7 @@ const PICTURES: [(&str, &str, Measure, bool); 4] = [
     ("Mean latency of all packets", ALL, Measure::Delay(Path::Modelled, Rank::Mean), false),
     ("Mean latency of all but the last class", EARLY, Measure::Delay(Path::Modelled, Rank::Mean), false),
     ("p99 of all but the last class", EARLY, Measure::Delay(Path::Modelled, Rank::P99), false),
-    ("Lost of all packets", ALL, Measure::Loss, true),
+    ("Lost of all but the last class", EARLY, Measure::Loss, true),
 ];
 
 pub fn section(page: &Page) -> Result<Markup> {
@@ -91,7 +91,7 @@ fn ratios(page: &Page) -> Markup {
             tbody {
                 @for group in page.groups.iter().filter(|group| group.scenario.model.is_some()) {
                     tr {
-                        th scope="row" { a href={ "#" (page.place(group)) } { (group.title()) } }
+                        th scope="row" class="long" { a href={ "#" (page.place(group)) } { (group.title()) } }
                         @for times in both_times(group) { td { (times.map_or(MISSING.to_owned(), number::digits)) } }
                         @for load in [EARLY.to_owned(), last_class(group)] {
                             td { (figure_of(group, &load, Measure::Loss)) }
@@ -176,7 +176,7 @@ pub fn terms() -> Markup {
             (term("Lost before the scheduler", "By a receive ring, which knows no classes: the processor was too slow."))
             (term("Fairness of pipes", "Jain’s index of the packets that were sent of each pipe: 1 if all have the same."))
             (term("Sent by the port", "In the window, with the 24 bytes that Ethernet adds to a frame."))
-            (term("Curves", "They are drawn from 1,000 packets of each repeat, one for each thousandth of all; all figures are of all packets."))
+            (term("Curves", "They are drawn from 400 packets of each repeat, from the slowest on in equal steps of rank; all figures are of all packets."))
             (term("Best and equal", "A figure is the median of its repeats, with the least and the greatest. Two count as different where \
                 those ranges do not overlap, and the medians differ by more than 0.1 µs and 2 %, 1 % of a rate, 0.1 points of loss, or 0.005 of \
                 fairness."))
