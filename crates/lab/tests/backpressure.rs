@@ -55,12 +55,28 @@ fn the_quick_plan_finds_what_was_promised() {
         assert!(page.contains(part), "{part}");
     }
     assert!(report::markdown(&results).contains("p99 of latency by class"));
+    is_well_formed(&page);
     // The report is a function of what was stored.
     let stored = store::read(directory.path()).expect("results");
     assert_eq!(report::markdown(&stored), report::markdown(&results));
     // The seed is the repeat: another run has the same figures.
     let other = tempfile::tempdir().expect("a directory");
     assert_eq!(run(&["backpressure-quick"], other.path()).trials, results.trials);
+}
+
+/// Each place of the page has a name of its own, and each link leads to one.
+fn is_well_formed(page: &str) {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(page, options).expect("it is XML");
+    let mut ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    for link in document.descendants().filter_map(|node| node.attribute("href")) {
+        assert!(ids.contains(&link.trim_start_matches('#')), "{link} leads nowhere");
+    }
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "names of places");
+    assert!(!page.contains("#A751"), "a colour without a class");
 }
 
 fn overload_costs_the_last_class_alone(results: &Results) {
