@@ -4,6 +4,7 @@
  * runs (bpf/lib/wire.h).
  */
 #pragma once
+#include "addresses.h"
 #include "classifier.h"
 #include "types.h"
 
@@ -23,7 +24,7 @@ struct sl_wire_meta {
 	u16 src_host; /* hashes of addresses */
 	u16 dst_host;
 	u32 ecn; /* of its IP header */
-	u32 pad;
+	u32 leaf; /* that its address leads to, as in the table of addresses; SL_ADDRESS_NO_LEAF: none, or classes are no tree */
 };
 
 /* The worker of a receive queue, as the hook and the commands see it. */

@@ -112,6 +112,7 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	struct sl_tables *t = sl_live_tables();
 	struct sl_xdp_meta *meta;
 	struct sl_headers *h;
+	int answer;
 
 	a->class = -1;
 	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
@@ -137,9 +138,15 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	meta->magic = SL_XDP_MAGIC;
 	meta->handed = sl_tag(t, (u32)a->class);
 	meta->pad = 0;
-	if (sl_is_wire && !a->control && !sl_is_lldp(ctx) && request.bytes <= sl_wire_frame_bytes)
-		return sl_to_worker(ctx, &request, *meta);
-	return XDP_PASS;
+	if (!sl_is_wire || a->control || sl_is_lldp(ctx) || request.bytes > sl_wire_frame_bytes)
+		return XDP_PASS;
+	answer = sl_to_worker(ctx, &request, *meta);
+	if (sl_wire_tree && sl_unlikely(answer == XDP_DROP)) {
+		a->class = -1 - a->class;
+		a->refusal = SL_LIMITED(SL_LIMIT_EARLY);
+		sl_emit_dropped(ctx, *a, request.now_ns);
+	}
+	return answer;
 }
 
 SEC("xdp")

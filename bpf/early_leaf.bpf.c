@@ -26,30 +26,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/parse_skb.h"
 #include "lib/headers.h"
 #include "lib/flow_hash.h"
-#include "lib/tree_maps.h"
-#define SL_ADDRESS_FIND_V6 SL_GLOBAL
-#include "../sched/each_host.h"
-#include "../sched/early_leaf.h"
+#include "lib/known_leaf.h"
+#include "lib/leaf_underway.h"
 #include "../sched/leaf_class.h"
 
 #define AF_INET                   2
 #define AF_INET6                  10
 #define BPF_FIB_LOOKUP_SKIP_NEIGH (1U << 2)
-
-/* Leaves to which packets of a processor may be under way at once; one that takes the place of another begins with none. */
-#define SL_LEAVES_UNDERWAY 64u
-
-struct sl_leaf_underway {
-	struct sl_underway own;
-	u64 leaf;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32);
-	__type(value, struct sl_leaf_underway);
-	__uint(max_entries, SL_LEAVES_UNDERWAY);
-} leaf_underway SEC(".maps");
 
 /* The fields of a packet that the hook needs. Addresses as four words in network order; IPv4 as ::ffff:a.b.c.d. */
 struct sl_arrival_ends {
@@ -99,38 +82,6 @@ SL_GLOBAL int sl_any_ends(struct __sk_buff *skb, struct sl_arrival_ends *e SL_NO
 	return 1;
 }
 
-/* The leaf in which packets of an address queue, if its host has one; SL_ADDRESS_NO_LEAF: none is known. */
-static __always_inline u32 sl_known_leaf(const u32 *word)
-{
-	u32 zero = 0, leaf;
-	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
-	struct sl_each_host *all = bpf_map_lookup_elem(&hosts, &zero);
-	struct sl_address_key address;
-
-	if (!table || *(volatile u64 *)&table->lengths[SL_LENGTHS_NONE])
-		return SL_ADDRESS_NO_LEAF;
-	leaf = addresses_leaf(table, word);
-	if (leaf == SL_ADDRESS_NO_LEAF || !all || !all->groups)
-		return leaf;
-	address.upper = address_half(word[0], word[1]);
-	address.lower = address_half(word[2], word[3]);
-	return host_leaf_if_known(all, leaf, &address);
-}
-
-static __always_inline struct sl_underway *sl_underway_to(u32 leaf)
-{
-	u32 place = leaf & (SL_LEAVES_UNDERWAY - 1);
-	struct sl_leaf_underway *u = bpf_map_lookup_elem(&leaf_underway, &place);
-
-	if (!u)
-		return NULL;
-	if (sl_unlikely(u->leaf != leaf)) {
-		u->leaf = leaf;
-		u->own.since_ns = 0; /* what is counted there is forgotten */
-	}
-	return &u->own;
-}
-
 /* Whether the routing table sends a packet out by the interface that has the tree. */
 SL_GLOBAL int sl_is_routed_there(struct __sk_buff *skb, const struct sl_arrival_ends *e SL_NONNULL)
 {
@@ -162,7 +113,7 @@ int sl_early_leaf(struct __sk_buff *skb)
 	struct sl_packet packet = {};
 	struct sl_arrival_ends ends;
 	struct sl_underway *u;
-	u32 zero = 0, leaf, early;
+	u32 zero = 0, leaf, early, *word;
 	struct sl_tree *t;
 
 	t = bpf_map_lookup_elem(&tree, &zero);
@@ -171,7 +122,8 @@ int sl_early_leaf(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (!sl_plain_ends(skb, &ends) && !sl_any_ends(skb, &ends))
 		return TC_ACT_UNSPEC;
-	leaf = sl_known_leaf(sl_leaf_by_source ? ends.src : ends.dst);
+	word = sl_leaf_by_source ? ends.src : ends.dst;
+	leaf = sl_host_of_leaf(sl_leaf_of_list(word), word);
 	if (leaf == SL_ADDRESS_NO_LEAF)
 		return TC_ACT_UNSPEC;
 	u = sl_underway_to(leaf);

@@ -29,6 +29,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/queue.h"
 #include "lib/leaf_of.h"
 #include "lib/leaf_packet.h"
+#include "lib/tree_changes.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -36,14 +37,6 @@ struct {
 	__type(value, struct sl_held_packet);
 	__uint(max_entries, SL_TREE_SLOTS);
 } packets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
-	__type(value, struct sl_tree_changes);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} changes SEC(".maps");
 
 u32 sl_used;
 

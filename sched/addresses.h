@@ -83,8 +83,11 @@ SL_FN int address_equal(const struct sl_address_key *key, u64 upper, u64 lower)
 SL_ADDRESS_FIND_V6 u32 address_find_v6(const struct sl_addresses *t SL_NONNULL, u64 hash, u32 kind, u64 upper, u64 lower)
 {
 	u64 tag = (hash << SL_ADDRESS_KIND_BITS | kind) << SL_ADDRESS_TAG_SHIFT, rest;
-	u32 bucket = address_first(hash), way = address_way(&t->bucket[bucket], tag, &rest);
+	u32 bucket = address_first(hash), way;
 
+	if (!t) /* before Linux 6.8, the verifier takes it for NULL or not */
+		return SL_ADDRESS_NO_LEAF;
+	way = address_way(&t->bucket[bucket], tag, &rest);
 	if (way < SL_ADDRESS_WAYS) {
 		if (sl_likely(address_equal(sl_at(t->keys[bucket].way, way), upper, lower)))
 			return address_leaf_of(rest);
@@ -120,7 +123,7 @@ SL_GLOBAL u32 addresses_leaf_v4(const struct sl_addresses *t SL_NONNULL, u32 add
 	u64 lengths, end, mask;
 	u32 leaf, i;
 
-	if (!t) /* before Linux 6.8, the verifier takes it for NULL or not */
+	if (!t) /* as above */
 		return SL_ADDRESS_NO_LEAF;
 	leaf = address_find_v4(t, SL_ADDRESS_V4_WHOLE | address);
 	if (leaf != SL_ADDRESS_NO_LEAF)

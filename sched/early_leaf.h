@@ -31,9 +31,12 @@ SL_FN u64 leaf_had_pkts(const struct sl_leaf *leaf)
 /* Whether a flow stands in the list of the longest flows of leaf n, which is the one of this size. */
 SL_GLOBAL int leaf_flow_is_long(const struct sl_tree *t SL_NONNULL, u32 n, u32 hash, u32 size)
 {
-	u32 at = *sl_at(t->flow_of_hash, leaf_chain(n, hash)), i;
 	const struct sl_tree_flow *f;
+	u32 at, i;
 
+	if (!t) /* before Linux 6.8, the verifier takes it for NULL or not */
+		return 0;
+	at = *sl_at(t->flow_of_hash, leaf_chain(n, hash));
 	for (i = 0; i < SL_EARLY_CHAIN && at; i++) {
 		f = sl_at(t->flow, at - 1);
 		if (f->queue.hash == hash && f->leaf == n)

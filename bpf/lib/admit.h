@@ -63,7 +63,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	struct sl_class_count *count;
 
 	if (sl_must_parse(t, handed)) {
-		if (sl_keep_flows || sl_drops_early)
+		if (sl_keep_flows || sl_drops_early || sl_is_wire)
 			sl_request_flow(request, h);
 		if (sl_is_wire)
 			request->ecn = (u8)sl_ecn(h);
@@ -107,7 +107,7 @@ static __always_inline int sl_admit_plain(struct sl_admission *a, const void *da
 
 	if (!sl_plain_method(t, in_table) || !sl_read_plain(&f, data, end))
 		return 0;
-	if (in_table || sl_drops_early)
+	if (in_table || sl_drops_early || sl_is_wire)
 		sl_request_plain_flow(request, &f);
 	if (sl_is_wire)
 		request->ecn = (u8)sl_front_ecn(&f);

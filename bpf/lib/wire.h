@@ -8,6 +8,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include "sched_conf.h"
+#include "wire_leaf.h"
 #include "worker.h"
 
 #define SL_ETH_LLDP 0x88cc
@@ -30,14 +31,18 @@ static __always_inline int sl_is_lldp(const struct xdp_md *ctx)
 	       frame[13] == (SL_ETH_LLDP & 0xff);
 }
 
-/* The XDP program's verdict on a packet that has a class: the process gets it, or tc. */
+/* The XDP program's verdict on a packet that has a class: the process gets it, or tc; or it is dropped, since its leaf has no room. */
 static __always_inline int sl_to_worker(struct xdp_md *ctx, const struct sl_request *d, struct sl_xdp_meta class)
 {
-	u32 queue = ctx->rx_queue_index;
+	u32 queue = ctx->rx_queue_index, leaf = SL_ADDRESS_NO_LEAF;
 	struct sl_wire_meta *m;
 
 	if (sl_unlikely(!sl_worker_is_seen(queue, d->now_ns)))
 		return XDP_PASS;
+	if (sl_wire_tree)
+		leaf = sl_leaf_on_wire(d);
+	if (sl_unlikely(leaf & SL_LEAF_HAS_NO_ROOM))
+		return XDP_DROP;
 	if (bpf_xdp_adjust_meta(ctx, -(int)(sizeof(*m) - sizeof(class))))
 		return XDP_PASS;
 	m = (void *)(long)ctx->data_meta;
@@ -48,6 +53,6 @@ static __always_inline int sl_to_worker(struct xdp_md *ctx, const struct sl_requ
 	m->src_host = sl_packet_host(d->flow.src);
 	m->dst_host = sl_packet_host(d->flow.dst);
 	m->ecn = d->ecn;
-	m->pad = 0;
+	m->leaf = leaf;
 	return (int)bpf_redirect_map(&sockets, queue, XDP_PASS);
 }

@@ -27,6 +27,7 @@ pod!(
     sl_instance,
     sl_addresses,
     sl_each_host,
+    sl_leaf,
     sl_host_group,
     sl_host_place,
     sl_address_op,

@@ -8,6 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{report, visible};
 use sd_notify::NotifyState;
 use sluice_kernel::{Engine, UpRequest, wire};
+use sluice_policy::network::Way;
 use sluice_policy::{Context, Rate};
 use sluice_wire::{Ended, Wire};
 
@@ -97,18 +98,27 @@ fn request(policy: &str, interface: &str, partner: &str, rate: Option<Rate>) -> 
     let mut assignments = choose(policy, Some(interface), &context)?;
     let assignment = assignments.pop().expect("one for the interface");
     let link = &assignment.policy.link;
-    let Some(rate) = rate.or(link.ingress_rate).or(link.rate) else {
+    // A policy with subscribers or a class tree has a rate for each direction, which stays the policy's.
+    let of_network = assignment.policy.network.as_ref().map(|network| {
+        let way = if network.subscriber_side.iter().any(|name| name == partner) { Way::Down } else { Way::Up };
+        *network.link.rate.of(way)
+    });
+    let (ingress_rate, own) = match of_network {
+        Some(own) => (rate, own),
+        None => (rate.or(link.ingress_rate).or(link.rate), None),
+    };
+    if ingress_rate.or(own).is_none() {
         return Err(Failure::input(
             &format!("what arrives at {interface} has no rate, so no queue forms here"),
             "give --rate, a little below what the slowest link behind the wire takes",
         ));
-    };
+    }
     Ok(UpRequest {
         interface: assignment.interface,
         policy: assignment.policy,
         source: assignment.source,
         rate: None,
-        ingress_rate: Some(rate),
+        ingress_rate,
         engine: Some(Engine::Xsk),
         hook: None,
         partner: Some(partner.to_owned()),

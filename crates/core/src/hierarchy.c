@@ -70,6 +70,11 @@ static u32 core_drop(struct sl_tree *t, u32 leaf, u64 now_ns)
 	return tree_drop(t, leaf, now_ns);
 }
 
+static void core_clear(struct sl_tree *t, u64 now_ns)
+{
+	tree_clear(t, now_ns);
+}
+
 static u32 core_reap(struct sl_tree *t)
 {
 	return sl_reap(t);
@@ -101,6 +106,7 @@ const struct {
 	s32 (*enqueue)(struct sl_tree *t, const struct sl_packet *packet, u64 now_ns);
 	void (*dequeue)(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict);
 	u32 (*drop)(struct sl_tree *t, u32 leaf, u64 now_ns);
+	void (*clear)(struct sl_tree *t, u64 now_ns);
 	u32 (*reap)(struct sl_tree *t);
 	u32 (*early)(const struct sl_tree *t, struct sl_underway *underway, const struct sl_packet *packet, u64 now_ns);
 	u64 (*visits)(void);
@@ -119,6 +125,7 @@ const struct {
 	.enqueue = core_enqueue,
 	.dequeue = core_dequeue,
 	.drop = core_drop,
+	.clear = core_clear,
 	.reap = core_reap,
 	.early = core_early,
 	.visits = core_visits,

@@ -4,8 +4,9 @@
 //! call. Rates of nodes go from 31 kbit/s to 100 Gbit/s, weights from 1 to `SL_NODE_WEIGHT_MAX`, and there are up to `SL_TREE_LEVELS`
 //! levels, link and leaves included.
 
-use crate::{Packet, Underway};
+use crate::{Packet, State, Underway};
 use sluice_abi as abi;
+use std::ptr::NonNull;
 
 #[repr(C)]
 #[derive(Default)]
@@ -40,6 +41,7 @@ pub struct TreeCore {
     enqueue: unsafe extern "C" fn(*mut abi::sl_tree, *const Packet, u64) -> i32,
     dequeue: unsafe extern "C" fn(*mut abi::sl_tree, u64, *mut RawVerdict),
     drop: unsafe extern "C" fn(*mut abi::sl_tree, u32, u64) -> u32,
+    clear: unsafe extern "C" fn(*mut abi::sl_tree, u64),
     reap: unsafe extern "C" fn(*mut abi::sl_tree) -> u32,
     early: unsafe extern "C" fn(*const abi::sl_tree, *mut abi::sl_underway, *const Packet, u64) -> u32,
     visits: unsafe extern "C" fn() -> u64,
@@ -284,8 +286,11 @@ pub enum Early {
 /// One scheduler, of about 32 MB, of which it touches what it uses.
 pub struct Tree {
     core: &'static TreeCore,
-    state: Box<abi::sl_tree>,
+    state: State<abi::sl_tree>,
 }
+
+// SAFETY: a state that is elsewhere is this scheduler's alone, as whoever made it has promised.
+unsafe impl Send for Tree {}
 
 impl Default for Tree {
     fn default() -> Tree {
@@ -297,10 +302,21 @@ impl Tree {
     /// An empty scheduler that this build of the core runs: a link without limit and children, all slots, and FIFOs as queue 0.
     pub fn of(core: &'static TreeCore) -> Tree {
         assert!(core.fits(), "the core was compiled with other structs");
-        let mut tree = Tree { core, state: abi::boxed_zeroed() };
+        let mut tree = Tree { core, state: State::Own(abi::boxed_zeroed()) };
         tree.set_up(&abi::sl_tree_conf { slots: abi::SL_TREE_PKTS, mpu_bytes: 0, overhead_bytes: 0, cells: 0 });
         tree.set_queue(0, &LeafQueue::fifo());
         tree
+    }
+
+    /// The scheduler whose state is in memory that others read, such as a map. It is as it was left.
+    ///
+    /// # Safety
+    ///
+    /// The state is whole and aligned, stays where it is as long as the scheduler, and nothing else writes it, but for `early_pkts` of leaves, which
+    /// are added to atomically. Others may read whole words.
+    pub unsafe fn at(state: NonNull<abi::sl_tree>) -> Tree {
+        assert!(TreeCore::built_in().fits(), "the core was compiled with other structs");
+        Tree { core: TreeCore::built_in(), state: State::Elsewhere(state) }
     }
 
     /// How many packets the tree may hold, and how the link below counts their bytes.
@@ -367,8 +383,18 @@ impl Tree {
 
     /// Makes the changes that wait in a ring, up to `SL_CHANGES_A_CALL` of them.
     pub fn catch_up(&mut self, ring: &mut abi::sl_tree_changes, now_ns: u64) {
-        // SAFETY: state and ring are whole; the core masks the numbers of changes.
-        unsafe { (self.core.catch_up)(&mut *self.state, ring, now_ns) }
+        // SAFETY: the ring is whole, and the caller's alone.
+        unsafe { self.catch_up_with(NonNull::from(ring), now_ns) }
+    }
+
+    /// The same, of a ring that another process writes.
+    ///
+    /// # Safety
+    ///
+    /// The ring is whole and aligned. Others write changes and then, at once, the word that says how many; only this scheduler makes them.
+    pub unsafe fn catch_up_with(&mut self, ring: NonNull<abi::sl_tree_changes>, now_ns: u64) {
+        // SAFETY: as promised; the state is whole, and the core masks the numbers of changes.
+        unsafe { (self.core.catch_up)(&mut *self.state, ring.as_ptr(), now_ns) }
     }
 
     /// The slot that a packet of one frame has now, as [`Tree::enqueue_packet`] says.
@@ -411,6 +437,12 @@ impl Tree {
         // SAFETY: the state is whole; the core checks the number.
         let slot = unsafe { (self.core.drop)(&mut *self.state, leaf, now_ns) };
         (slot != NO_SLOT).then_some(slot)
+    }
+
+    /// Every packet is gone, and counted as dropped; other counters and the configuration stay, and what nodes owe.
+    pub fn clear(&mut self, now_ns: u64) {
+        // SAFETY: the state is whole.
+        unsafe { (self.core.clear)(&mut *self.state, now_ns) }
     }
 
     /// The slot of a packet that was dropped after it had been queued; the slot is free again. To be asked after each call that enqueues,

@@ -127,15 +127,15 @@ impl Default for Underway {
 }
 
 /// The state of a scheduler, and where it is.
-enum State {
-    Own(Box<abi::sl_sched>),
-    Elsewhere(NonNull<abi::sl_sched>),
+pub(crate) enum State<T> {
+    Own(Box<T>),
+    Elsewhere(NonNull<T>),
 }
 
-impl Deref for State {
-    type Target = abi::sl_sched;
+impl<T> Deref for State<T> {
+    type Target = T;
 
-    fn deref(&self) -> &abi::sl_sched {
+    fn deref(&self) -> &T {
         match self {
             State::Own(own) => own,
             // SAFETY: as whoever made the scheduler has promised.
@@ -144,8 +144,8 @@ impl Deref for State {
     }
 }
 
-impl DerefMut for State {
-    fn deref_mut(&mut self) -> &mut abi::sl_sched {
+impl<T> DerefMut for State<T> {
+    fn deref_mut(&mut self) -> &mut T {
         match self {
             State::Own(own) => own,
             // SAFETY: as above.
@@ -157,7 +157,7 @@ impl DerefMut for State {
 /// One scheduler.
 pub struct Scheduler {
     core: &'static Core,
-    state: State,
+    state: State<abi::sl_sched>,
 }
 
 // SAFETY: a state that is elsewhere is this scheduler's alone, as whoever made it has promised.

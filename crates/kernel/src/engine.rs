@@ -24,6 +24,7 @@ pub(crate) mod tc_tree;
 mod tree;
 pub(crate) mod verify;
 pub(crate) mod xsk;
+mod xsk_tree;
 
 use crate::bpf::mapped::Mapped;
 use crate::bpf::object::Loader;
@@ -77,7 +78,7 @@ pub(crate) trait Driver {
     }
 
     /// Sets constants and makes maps of the classifier's object that the engine needs, beside those of its queues.
-    fn prepare(&self, _: &mut Loader) -> Result<()> {
+    fn prepare(&self, _: &Record, _: &mut Loader) -> Result<()> {
         Ok(())
     }
 
@@ -199,6 +200,7 @@ pub(crate) fn driver(record: &Record) -> &'static dyn Driver {
         Engine::Qdisc => &qdisc::BpfQdisc,
         Engine::Tc if record.way.is_some() => &tc_tree::TcTree,
         Engine::Tc => &tc::Tc,
+        Engine::Xsk if record.way.is_some() => &xsk_tree::XskTree,
         Engine::Xsk => &xsk::Xsk,
         Engine::None => &ClassifyOnly,
     }

@@ -9,3 +9,4 @@ pub(crate) mod schedulers;
 pub(crate) mod shared;
 pub(crate) mod tables;
 pub(crate) mod tree;
+pub(crate) mod workers;

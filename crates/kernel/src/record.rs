@@ -78,7 +78,7 @@ pub struct Record {
     pub hook: Hook,
     /// Name of our qdisc type, with engine `qdisc`.
     pub qdisc: String,
-    /// Direction of the departures, of a policy with subscribers or a class tree, which has one direction: up. None: flat classes.
+    /// Direction of what is queued, of a policy with subscribers or a class tree, which has one direction: up. None: flat classes.
     #[serde(default)]
     pub way: Option<Way>,
     /// Whether the policy has a class tree.
@@ -190,6 +190,11 @@ impl Record {
     /// Name of the device whose scheduler queues what arrives: with engine `xsk`, the interface itself.
     pub fn arrivals_are_queued_on(&self) -> String {
         if self.partner.is_some() { self.interface.clone() } else { self.ingress_device() }
+    }
+
+    /// Name of the interface that queued packets leave by: what arrives at a side of a wire leaves by the other one.
+    pub(crate) fn departs_by(&self) -> &str {
+        self.partner.as_ref().map_or(&self.interface, |partner| &partner.interface)
     }
 
     /// Whether this is a group that queues the arrivals of the interface that has this name now, or had it when it went.

@@ -27,7 +27,9 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
 /// A policy with subscribers or a class tree. That class has no limits of its own.
 fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<Resolved, Diagnostics> {
     let source = network.origin.source().cloned();
-    if context.ingress_rate.is_some() {
+    // A wire queues what arrives at either side.
+    let is_wire = context.engine == Engine::Xsk;
+    if context.ingress_rate.is_some() && !is_wire {
         let place = |key| network.origin.span(key);
         let finding = match network.class_tree {
             None => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with subscribers")
@@ -43,14 +45,18 @@ fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<R
     if let Some(finding) = not_on_tc.clone().filter(|_| context.engine == Engine::Tc) {
         return Err(Diagnostics::new(source, vec![finding]));
     }
-    let resolved = network::resolve(network, context)?;
+    let resolved = match is_wire {
+        true => network::resolve(network, &Context { link_rate: context.ingress_rate, ..*context })?,
+        false => network::resolve(network, context)?,
+    };
     let base = flat(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
     let link_rate = resolved.link().ceil.down.max(resolved.link().ceil.up);
     // Notes tell of chosen classes and of the link, which a tree has otherwise; warnings of rules and sets are true of it too.
     let remarks = resolved.remarks.iter().chain(base.remarks.without_notes().iter()).cloned().collect();
     let remarks = Diagnostics::new(source.clone(), remarks);
     let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
-    Ok(Resolved { link_rate, remarks, network: Some(resolved), not_on_tc, ..base })
+    let (link_rate, ingress_rate) = if is_wire { (None, link_rate) } else { (link_rate, None) };
+    Ok(Resolved { link_rate, ingress_rate, remarks, network: Some(resolved), not_on_tc, ..base })
 }
 
 /// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets

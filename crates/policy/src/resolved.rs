@@ -88,10 +88,15 @@ impl Resolved {
         }
     }
 
-    /// As [`Resolved::at`], of an interface whose departures have this direction.
+    /// As [`Resolved::at`], of an interface that queues what has this direction.
     pub fn departing(mut self, way: Way) -> Resolved {
         if let Some(network) = &self.network {
-            self.link_rate = *network.link().ceil.of(way);
+            let rate = *network.link().ceil.of(way);
+            // Only a wire queues what arrives in a tree.
+            match self.ingress_rate {
+                Some(_) => self.ingress_rate = rate,
+                None => self.link_rate = rate,
+            }
         }
         self
     }

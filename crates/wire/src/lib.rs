@@ -4,7 +4,10 @@
 //! The arrival hook (`bpf/lib/wire.h`) has found the class of each packet, counted it and policed it. It hands packets over only while the process is
 //! seen to run. One that was away for a while drops what it holds, since later packets have passed it by.
 
+mod addresses;
 mod congestion;
+mod handed;
+mod queue;
 mod way;
 mod wire;
 

@@ -153,7 +153,7 @@ impl Wire {
     fn appear(&mut self, now_ns: u64) {
         if was_away(self.seen_ns, now_ns) {
             for (way, port) in self.ways.iter_mut().zip(&mut self.ports) {
-                way.forget(port, &mut self.pool);
+                way.forget(port, &mut self.pool, now_ns);
             }
         }
         self.seen_ns = now_ns;
@@ -165,7 +165,7 @@ impl Wire {
         let mut first: Option<u64> = None;
         for n in 0..2 {
             let (way, pool) = (&mut self.ways[n], &mut self.pool);
-            way.follow(now)?;
+            let more = way.follow(now)?;
             let came = way.take_in(&mut self.ports[n], pool, now)?;
             self.ports[n].refill(pool);
             let out = &mut self.ports[1 - n];
@@ -182,11 +182,11 @@ impl Wire {
                 Kick::Again => Some(again_ns.unwrap_or(u64::MAX).min(now + AGAIN_NS)),
                 // The link is down: nothing is kept for when it is up again.
                 Kick::Down => {
-                    way.forget(&mut self.ports[n], pool);
+                    way.forget(&mut self.ports[n], pool, now);
                     None
                 }
             };
-            let again_ns = if came > 0 { Some(now) } else { again_ns };
+            let again_ns = if came > 0 || more { Some(now) } else { again_ns };
             first = [first, again_ns].into_iter().flatten().min();
         }
         Ok(first)

@@ -1,5 +1,7 @@
 //! Engine xsk: two interfaces as a wire, whose packets a process queues.
 
+mod trees;
+
 use crate::cases::assert_near;
 use crate::command::{Process, await_that};
 use crate::lab::Lab;
@@ -27,6 +29,13 @@ pub fn suite() -> Suite {
         .any("parts_of_other_devices_are_refused", &[Need::Xsk, Need::Bridge], parts_of_other_devices)
         .any("interfaces_go_down_change_names_and_go", &[Need::Xsk], interfaces_go)
         .any("bad_input", &[Need::Xsk], bad_input)
+        .any("plans_of_subscribers_hold", &[Need::Xsk], trees::plans_hold)
+        .any("subscribers_change_while_packets_flow", &[Need::Xsk], trees::subscribers_change)
+        .any("a_process_with_subscribers_dies", &[Need::Xsk], trees::process_of_a_tree_dies)
+        .any("each_host_of_a_group_has_its_own", &[Need::Xsk], trees::each_host_has_its_own)
+        .any("class_trees_share", &[Need::Xsk], trees::class_trees_share)
+        .any("classes_inside_subscribers_share", &[Need::Xsk], trees::classes_inside)
+        .any("trees_that_are_refused", &[Need::Xsk], trees::bad_trees)
 }
 
 /// Two hosts, and a machine between them whose interfaces m0 and m1 are to be a wire.

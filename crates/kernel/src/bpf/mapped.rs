@@ -208,6 +208,15 @@ impl Words {
         }
     }
 
+    /// Reads a struct, word by word. `at`: where it is, a multiple of eight bytes.
+    pub fn get<T: abi::Pod>(&self, at: usize, to: &mut T) {
+        assert!(size_of::<T>() % 8 == 0 && align_of::<T>() == 8);
+        // SAFETY: a Pod of the alignment of a word is made of words.
+        let words = unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(to).cast::<u64>(), size_of::<T>() / 8) };
+        let from = self.part(at / 8..at / 8 + words.len());
+        words.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
+    }
+
     /// Copies a word of each element of an array in the first value. `first`: where that word of the first element is; `stride_bytes`: between two
     /// elements; all are multiples of eight.
     pub fn copy_each_to<T: abi::Pod>(&self, to: &mut T, first: usize, stride_bytes: usize, count: usize) {

@@ -57,12 +57,15 @@ pub struct Loader {
 /// Maps of schedulers that share a link: those of one queue do without.
 const SHARED_LINK: [&str; 3] = ["shared_link", "shared_conf", "shared_instance"];
 
+/// Maps of a wire whose process queues in a tree of classes.
+const WIRE_TREE: [&str; 6] = ["tree", "addresses", "hosts", "owners", "changes", "leaf_underway"];
+
 impl Loader {
     /// The object of the hooks before the queues, without the schedulers' map (`state`), in which it can look whether a queue is full, and without
     /// the maps of engine `xsk`.
     pub fn classifier() -> Result<Loader> {
         let mut loader = Loader::open("classifier", CLASSIFIER)?;
-        for map in ["state", "sockets", "workers", "sched_conf"] {
+        for map in ["state", "sockets", "workers", "sched_conf"].iter().chain(&WIRE_TREE) {
             loader.map(map)?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
         }
         Ok(loader)
@@ -193,6 +196,11 @@ impl Loader {
     pub fn make(&mut self, map: &str, entries: u32) -> Result<()> {
         self.map(map)?.set_autocreate(true).doing(|| format!("making {map}"))?;
         self.entries(map, entries)
+    }
+
+    /// Makes the maps of a wire whose process queues in a tree of classes, in the classifier's object.
+    pub fn make_tree(&mut self) -> Result<()> {
+        WIRE_TREE.iter().try_for_each(|map| self.map(map)?.set_autocreate(true).doing(|| format!("making {map}")))
     }
 
     /// Tells the programs whether there is a flow table. The object that makes the maps needs `own_flow_table`.

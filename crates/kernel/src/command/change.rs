@@ -193,8 +193,8 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
-        if was.partner.is_some() {
-            xsk::check(&found, &now)?;
+        if let Some(partner) = &was.partner {
+            xsk::check(&found, &partner.interface, &now)?;
         }
         if request.what == Origin::Apply && !request.force {
             refuse_shrinking(&was, &before, &now)?;
@@ -405,7 +405,7 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     if before.network.is_some() && now.network.is_some() && at_link(before) != at_link(now) {
         changes.push("the \"scheduler\" of the policy");
     }
-    if now.network.as_ref().is_some_and(|network| was.way.is_some_and(|way| way != network.way(&was.interface))) {
+    if now.network.as_ref().is_some_and(|network| was.way.is_some_and(|way| way != network.way(was.departs_by()))) {
         changes.push("on which side of the subscribers the interface is");
     }
     if before.flows != now.flows {
@@ -431,7 +431,7 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
         let what = "at this rate super-packets must be split, which a running interface cannot begin";
         return Err(again(was, what, " with the new policy"));
     }
-    if now.has_leaf_classes() && !was.split && !was.classifies {
+    if was.engine.has_qdiscs() && now.has_leaf_classes() && !was.split && !was.classifies {
         let what = "classes inside subscribers need a hook on departure, which a running interface does not get";
         return Err(again(was, what, " with the new policy"));
     }

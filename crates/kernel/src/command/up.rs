@@ -59,6 +59,13 @@ pub struct UpRequest {
     pub message: Option<String>,
 }
 
+impl UpRequest {
+    /// The interface that queued packets leave by: what arrives at a side of a wire leaves by the other one.
+    fn departs_by<'a>(&'a self, interface: &'a str) -> &'a str {
+        self.partner.as_deref().unwrap_or(interface)
+    }
+}
+
 /// Takes interfaces into management: all of them, or none.
 pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     require_rights()?;
@@ -210,7 +217,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         engine: plan.engine,
         hook: plan.hook,
         qdisc: String::new(),
-        way: policy.network.as_ref().map(|network| network.way(&interface.name)),
+        way: policy.network.as_ref().map(|network| network.way(request.departs_by(&interface.name))),
         class_tree: policy.network.as_ref().is_some_and(Network::is_class_tree),
         queues: plan.queues,
         tag: 0,
@@ -253,7 +260,8 @@ impl Start {
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
         let first = request.engine.unwrap_or(Engine::Qdisc);
-        let policy = resolve(&request.policy, rates, first)?.at(&interface.name);
+        let departs_by = request.departs_by(&interface.name);
+        let policy = resolve(&request.policy, rates, first)?.at(departs_by);
         let options = Options {
             engine: request.engine,
             hook: request.hook,
@@ -265,10 +273,10 @@ impl Start {
         // The engine limits what a policy may ask for.
         let policy = match plan.engine == first {
             true => policy,
-            false => resolve(&request.policy, rates, plan.engine)?.at(&interface.name),
+            false => resolve(&request.policy, rates, plan.engine)?.at(departs_by),
         };
-        if request.partner.is_some() {
-            xsk::check(&interface, &policy)?;
+        if let Some(partner) = &request.partner {
+            xsk::check(&interface, partner, &policy)?;
             xsk::check_unused(&interface.name)?;
         }
         let record = record_of(request, &interface, &policy, &plan)?;

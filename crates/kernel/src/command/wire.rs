@@ -1,23 +1,21 @@
-//! Two interfaces as a wire, for the process that moves packets between them: the maps that it shares with the arrival hooks and the commands.
+//! Two interfaces as a wire, for the process that moves packets between them: its claim to them, and the maps of both sides.
 
-use crate::bpf::mapped::{Mapped, Written};
+mod side;
+
+pub use side::{FlatQueue, Queue, Side, Terms, TreeQueue};
+
 use crate::command::change::Done;
 use crate::command::down::down;
 use crate::command::up::{UpRequest, up};
 use crate::engine::programs;
-use crate::maps::tables;
 use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
-use crate::system::{bpffs, netns, paths, private};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use crate::system::{netns, paths, private};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The lock of the one process that moves packets between two interfaces. It is free again when the process ends, however it does.
@@ -133,117 +131,5 @@ impl Claim {
     /// A part cannot be removed.
     pub fn unmake(&self) -> Result<()> {
         self.records()?.iter().flatten().try_for_each(|record| down(&record.interface).map(drop))
-    }
-}
-
-/// One side of a wire: the scheduler of what arrives there.
-pub struct Side {
-    /// Name of the interface.
-    pub interface: String,
-    /// Number of the interface.
-    pub ifindex: u32,
-    pins: PathBuf,
-    state: Written<abi::sl_instance>,
-    workers: Written<abi::sl_wire_worker>,
-    live: Mapped<abi::sl_live>,
-    conf: MapHandle,
-    sockets: MapHandle,
-}
-
-// SAFETY: the mappings belong to the value, and one thread at a time has it.
-unsafe impl Send for Side {}
-
-/// The part of the policy in force that the scheduler needs.
-pub struct Terms {
-    /// The configuration.
-    pub conf: Box<abi::sl_sched_conf>,
-    /// The tag of the policy in classes that the hook hands on.
-    pub tag: u16,
-    /// The class of packets whose class is of another policy.
-    pub default_class: u8,
-}
-
-impl Side {
-    /// Opens the maps of an interface that is a side of a wire.
-    ///
-    /// # Errors
-    ///
-    /// It is none.
-    pub fn open(interface: &str) -> Result<Side> {
-        let record = Record::find(interface)?.filter(|record| record.partner.is_some());
-        let record = record.ok_or_else(|| Error::input(format!("{interface} is no side of a wire")))?;
-        let pins = record.pins(&bpffs::root()?);
-        Ok(Side {
-            interface: record.interface,
-            ifindex: record.ifindex,
-            state: Written::of_this_version(&tables::open(&pins, "state")?)?,
-            workers: Written::of_this_version(&tables::open(&pins, "workers")?)?,
-            live: Mapped::of_this_version(&tables::open(&pins, "live")?)?,
-            conf: tables::open(&pins, "sched_conf")?,
-            sockets: tables::open(&pins, "sockets")?,
-            pins,
-        })
-    }
-
-    /// The scheduler's state, which is this process's alone; others read it.
-    pub fn scheduler(&self) -> *mut abi::sl_sched {
-        // SAFETY: the value lies in the mapping; only an address is taken.
-        unsafe { &raw mut (*self.state.value(0)).sched }
-    }
-
-    /// The word of the configuration in force: the generation in its high 32 bits, the buffer in its low 32.
-    pub fn live(&self) -> u64 {
-        let word = self.live.values().next().expect("a section has one value").cast::<u64>().cast_mut();
-        // SAFETY: the value begins with the word, which is aligned and stored whole.
-        unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire)
-    }
-
-    /// The configuration that this word names.
-    ///
-    /// # Errors
-    ///
-    /// The maps are of another version.
-    pub fn terms(&self, live: u64) -> Result<Terms> {
-        let buffer = live as u32;
-        let conf = tables::read(&self.conf, buffer * abi::SL_DIRECTIONS + abi::SL_INGRESS)?;
-        let own: Box<abi::sl_tables> = tables::read(&tables::open(&self.pins, "tables")?, buffer)?;
-        Ok(Terms { conf, tag: own.tag, default_class: own.default_class })
-    }
-
-    /// Whether the interface is managed as this side of a wire still: `sluice down` ends that.
-    pub fn is_managed(&self) -> bool {
-        self.pins.join("sockets").exists()
-    }
-
-    /// Whether the interface is there, under whatever name.
-    pub fn is_there(&self) -> bool {
-        Interface::name_of(self.ifindex).is_some()
-    }
-
-    /// Has the hook find the socket of a receive queue.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses it.
-    pub fn hand_over(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<()> {
-        let fd = socket.as_raw_fd().to_ne_bytes();
-        let doing = || format!("handing queue {queue} of {} to its socket", self.interface);
-        self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY).doing(doing)
-    }
-
-    fn worker(&self, queue: u32) -> *mut abi::sl_wire_worker {
-        self.workers.value(queue as usize)
-    }
-
-    /// Says that the process is there, ns of CLOCK_MONOTONIC; 0: that it ends.
-    pub fn say_seen(&self, queue: u32, now_ns: u64) {
-        // SAFETY: the value begins with the word, which is aligned and stored whole.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.worker(queue)).seen_ns) }.store(now_ns, Ordering::Release);
-    }
-
-    /// Counts packets that were held and lost.
-    pub fn count_lost(&self, queue: u32, pkts: u64) {
-        // SAFETY: as above; this process alone changes it.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.worker(queue)).lost_pkts) }.fetch_add(pkts, Ordering::Relaxed);
     }
 }

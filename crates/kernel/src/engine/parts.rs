@@ -2,7 +2,8 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, xsk};
+use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members};
+use crate::maps::workers::Workers;
 use crate::record::{Hook, Record};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
@@ -95,7 +96,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     if let Some(partner) = &record.partner {
         if Interface::name_of(partner.ifindex).is_none() {
             found.push(Missing::Partner(partner.interface.clone()));
-        } else if !xsk::is_running(pins)? {
+        } else if !Workers::open(pins)?.is_running() {
             found.push(Missing::Worker(partner.interface.clone()));
         }
     } else if record.ingress_rate_bps.is_some() {

@@ -58,7 +58,7 @@ pub(crate) fn load(
         loader.constant("sl_drops_early", 1)?;
         loader.make("state", instances(record))?;
     }
-    driver.prepare(&mut loader)?;
+    driver.prepare(record, &mut loader)?;
     loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record, driver));
     let mut classifier = loader.load(paths::run())?;

@@ -12,9 +12,10 @@ use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
 use crate::maps::tables;
 use crate::maps::tree::TreeMaps;
-use crate::record::Record;
+use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
 use crate::system::qdiscs::Qdisc;
+use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
 use sluice_policy::network::{Network, Way};
@@ -32,13 +33,18 @@ pub(super) struct Wanted<'a> {
     pub network: &'a Network,
     pub way: Way,
     pub header_bytes: u32,
+    /// The most packets that the tree holds.
+    slots: u32,
 }
 
 impl<'a> Wanted<'a> {
     pub fn of(record: &Record, policy: &'a Resolved, interface: &Interface) -> Result<Wanted<'a>> {
         let missing = || Error::system(format!("{}: the policy has no subscribers", record.interface));
         let network = policy.network.as_ref().ok_or_else(missing)?;
-        Ok(Wanted { network, way: record.way.ok_or_else(missing)?, header_bytes: interface.header_bytes() })
+        let way = record.way.ok_or_else(missing)?;
+        // Each packet of a wire has a frame, and there are as many as for flat classes.
+        let slots = if record.engine == Engine::Xsk { abi::SL_SLOTS } else { abi::SL_TREE_PKTS };
+        Ok(Wanted { network, way, header_bytes: interface.header_bytes(), slots })
     }
 
     /// Whether the leaf of a packet is found by its source, for the programs.
@@ -47,7 +53,8 @@ impl<'a> Wanted<'a> {
     }
 
     pub fn table(&self, numbers: &Numbers, running: &TreeTable) -> Result<TreeTable> {
-        TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)
+        let table = TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)?;
+        Ok(TreeTable { set_up: abi::sl_tree_conf { slots: self.slots, ..table.set_up }, ..table })
     }
 
     /// The hosts of the policy's groups, in a table that has these groups now.

@@ -1,32 +1,37 @@
 //! Engine `xsk`: two interfaces as a wire. What arrives at one is queued by a process, `sluice wire`, and leaves by the other; there is no qdisc of
 //! ours. While no process runs, packets pass as they come.
 
-use crate::bpf::mapped::Mapped;
 use crate::bpf::object::Loader;
 use crate::engine::qdisc::BpfQdisc;
 use crate::engine::verify::Scheduler;
+use crate::engine::xsk_tree::check_network;
 use crate::engine::{Counters, Driver, Placed};
 use crate::maps::tables;
+use crate::maps::workers::Workers;
 use crate::record::Record;
 use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
-use crate::system::{channels, clock, iproute};
+use crate::system::{channels, iproute};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::{ClassFrom, Mode, Rate, Resolved, ResolvedRule};
 use sluice_tables::Compiled;
 use sluice_xsk::FrameBytes;
 use std::path::Path;
-use std::time::Duration;
 
 pub(crate) struct Xsk;
 
+/// Has the classifier's object hand packets to the socket of a process.
+pub(super) fn hand_over(loader: &mut Loader) -> Result<()> {
+    loader.constant("sl_is_wire", 1)?;
+    loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
+    loader.make("sockets", abi::SL_WIRE_QUEUES)?;
+    loader.make("workers", abi::SL_WIRE_QUEUES)
+}
+
 impl Driver for Xsk {
     /// Has the classifier's object hand packets to a process.
-    fn prepare(&self, loader: &mut Loader) -> Result<()> {
-        loader.constant("sl_is_wire", 1)?;
-        loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
-        loader.make("sockets", abi::SL_WIRE_QUEUES)?;
-        loader.make("workers", abi::SL_WIRE_QUEUES)?;
+    fn prepare(&self, _: &Record, loader: &mut Loader) -> Result<()> {
+        hand_over(loader)?;
         loader.make("sched_conf", abi::SL_BUFFERS * abi::SL_DIRECTIONS)
     }
 
@@ -44,7 +49,7 @@ impl Driver for Xsk {
     }
 
     fn verify(&self, at: &Placed<'_>, live: (u32, &Compiled), seen: &[Scheduler]) -> Result<()> {
-        await_turn(at.pins)?;
+        Workers::open(at.pins)?.await_turn();
         BpfQdisc.verify(at, live, seen)
     }
 
@@ -65,35 +70,12 @@ impl Driver for Xsk {
     }
 }
 
-/// Whether a process moves packets of this interface now.
-pub(crate) fn is_running(pins: &Path) -> Result<bool> {
-    Ok(last_seen_ns(pins)?
-        .is_some_and(|seen| clock::monotonic().as_nanos() as u64 <= seen + u64::from(abi::SL_WIRE_PATIENCE_NS)))
-}
-
-/// When the process was last seen. None: it never was.
-fn last_seen_ns(pins: &Path) -> Result<Option<u64>> {
-    let workers: Mapped<abi::sl_wire_worker> = Mapped::of_this_version(&tables::open(pins, "workers")?)?;
-    // SAFETY: the pointers are into the mapping, which lives as long as `workers`.
-    let seen = workers.values().map(|worker| unsafe { (*worker).seen_ns }).max();
-    Ok(seen.filter(|seen| *seen > 0))
-}
-
-/// Waits until a process that runs has begun another round, in which it takes up what has become live before.
-fn await_turn(pins: &Path) -> Result<()> {
-    let from_ns = clock::monotonic().as_nanos() as u64;
-    while is_running(pins)? && last_seen_ns(pins)?.is_some_and(|seen| seen <= from_ns) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
-}
-
-/// Checks that an interface can be one side of a wire, and its policy one that a wire can keep.
+/// Checks that an interface can be one side of a wire to another one, and its policy one that a wire can keep.
 ///
 /// # Errors
 ///
 /// The kernel, the interface or the policy lacks what the engine needs.
-pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
+pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> Result<()> {
     let name = &interface.name;
     if !sluice_xsk::is_supported() {
         return Err(Error::unsupported(
@@ -120,6 +102,9 @@ pub(crate) fn check(interface: &Interface, policy: &Resolved) -> Result<()> {
         );
         let mtu = FrameBytes::Small.packet_bytes() - TAGGED_HEADER_BYTES;
         return Err(Error::input(what).help(format!("ip link set {name} mtu {mtu}, on the hosts beside it as well")));
+    }
+    if let Some(network) = &policy.network {
+        check_network(network, name, partner)?;
     }
     check_policy(name, policy)
 }
@@ -152,7 +137,6 @@ fn check_policy(name: &str, policy: &Resolved) -> Result<()> {
             "\"class_from\": \"mark\"",
             "packets have no marks where a wire takes them",
         ),
-        (policy.network.is_some(), "\"subscribers\" or \"parent\"", "a wire has flat classes"),
         (!policy.forwards.is_empty(), "\"forwards\"", "a wire has no addresses of its own"),
         (!policy.arrivals_of.is_empty(), "\"arrivals_of\"", "a wire is of two interfaces"),
     ];

@@ -214,7 +214,7 @@ struct Running<'a> {
     /// State of the direction's first scheduler, with engine `qdisc`.
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
-    /// Direction of the departures, where the policy has subscribers.
+    /// Direction of what is queued, where the policy has subscribers.
     way: Option<Way>,
     /// Addresses of this host.
     addresses: &'a [(String, IpAddr)],
@@ -274,7 +274,9 @@ fn compose(
     let is_local = |address| running.is_some_and(|running| running.addresses.iter().any(|(_, own)| *own == address));
     let is_local: Option<&dyn Fn(IpAddr) -> bool> = if running.is_some() { Some(&is_local) } else { None };
     let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
-    let departs = direction == abi::SL_EGRESS;
+    // A wire queues what arrives.
+    let in_tree = direction
+        == if running.is_some_and(|running| running.engine == Engine::Xsk) { abi::SL_INGRESS } else { abi::SL_EGRESS };
     let way = running.and_then(|running| running.way);
     let fills = running.and_then(|running| {
         let link = own_direction.and_then(|own| own.link_fill);
@@ -284,7 +286,7 @@ fn compose(
         // The queue does not learn the class of what a built-in rule has chosen.
         let is_own = !malformed && !matches!(rule, RuleFound::Builtin { .. });
         let class = is_own.then_some(ClassId(class.id));
-        policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields, fills))
+        policy.network.as_ref().filter(|_| in_tree).map(|network| subscriber::of(network, way, class, &fields, fills))
     };
     let queue = match &subscriber {
         Some(subscriber) => behind(subscriber.queue(), subscriber.backlog_pkts),

@@ -1,7 +1,10 @@
 //! The maps of a tree of classes, read and changed while its qdisc runs.
 
+mod changes;
+
 use crate::bpf::mapped::Words;
 use crate::maps::tables::{self, wait_for_readers};
+use crate::maps::workers::Workers;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::network::Address;
@@ -12,15 +15,7 @@ use std::collections::HashMap;
 use std::mem::offset_of;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-/// Time for which a qdisc with packets may take up no change. The longest burst of a node is 4.3 s.
-const LONGEST_PAUSE: Duration = Duration::from_secs(6);
-/// Time between two looks at the qdisc.
-const LOOK: Duration = Duration::from_micros(500);
-/// Looks after which a qdisc without packets is believed to be idle.
-const IDLE_LOOKS: u32 = 4;
+use std::time::Duration;
 
 /// Look-ups of BPF programs.
 struct Programs;
@@ -39,14 +34,8 @@ pub(crate) struct TreeMaps {
     addresses: Words,
     hosts: Words,
     owners: Words,
-}
-
-/// How the qdisc got on with the changes of the ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Progress {
-    written: u64,
-    made: u64,
-    refused: u64,
+    /// The process that runs the tree. None: a qdisc does.
+    worker: Option<Workers>,
 }
 
 impl TreeMaps {
@@ -63,6 +52,7 @@ impl TreeMaps {
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
             hosts: Words::of::<abi::sl_each_host>(&map("hosts")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
+            worker: Workers::open_if_there(pins)?,
         })
     }
 
@@ -122,12 +112,6 @@ impl TreeMaps {
         (now, running)
     }
 
-    /// The changes that wait for the qdisc.
-    fn waiting(&self) -> Vec<abi::sl_tree_change> {
-        let Progress { written, made, .. } = self.progress();
-        (made..written).map(|number| self.change(number)).collect()
-    }
-
     /// Whether the tree has the leaf of nobody, as each one has that was kept whole.
     pub fn is_whole(&self) -> bool {
         NOBODY_WORDS.clone().any(|word| self.tree.load(word) != 0)
@@ -153,82 +137,11 @@ impl TreeMaps {
         first[..4] != [0; 4]
     }
 
-    /// Whether the tree has no packets.
-    fn is_empty(&self) -> bool {
-        // The word also has the leaf of an only packet.
-        self.tree.load(offset_of!(abi::sl_tree, pkts) / 8) == 0
-    }
-
-    fn progress(&self) -> Progress {
-        let at = |offset: usize| self.ring.as_ref().map_or(0, |ring| ring.load(offset / 8));
-        Progress {
-            made: at(offset_of!(abi::sl_tree_changes, made)),
-            refused: at(offset_of!(abi::sl_tree_changes, refused)),
-            written: at(offset_of!(abi::sl_tree_changes, written)),
-        }
-    }
-
-    fn change(&self, number: u64) -> abi::sl_tree_change {
-        let mut change = abi::sl_tree_change { kind: 0, at: 0, what: [0; 6] };
-        let first = place_of(number);
-        let load = |word: usize| self.ring.as_ref().map_or(0, |ring| ring.load(word));
-        let words: Vec<u64> = (first..first + CHANGE_WORDS).map(load).collect();
-        (change.kind, change.at) = (words[0] as u32, (words[0] >> 32) as u32);
-        change.what.copy_from_slice(&words[1..]);
-        change
-    }
-
-    /// Has the qdisc make these changes before its next packets. Returns when it has made them, or has no packets to make them for.
-    ///
-    /// # Errors
-    /// The qdisc refuses a change, or makes none for [`LONGEST_PAUSE`] although it has packets.
-    pub fn make(&self, changes: &[abi::sl_tree_change]) -> Result<()> {
-        let Some(ring) = &self.ring else { return Err(Error::system("no qdisc runs this tree of classes")) };
-        let before = self.progress();
-        let room = u64::from(abi::SL_TREE_CHANGES) - (before.written - before.made);
-        if changes.len() as u64 > room {
-            let waiting = before.written - before.made;
-            return Err(Error::system(format!(
-                "{waiting} changes wait for a packet, and {} more have no room",
-                changes.len()
-            ))
-            .help("they take force with the next packets that depart: try again then"));
-        }
-        for (change, number) in changes.iter().zip(before.written..) {
-            let first = place_of(number);
-            ring.store(first, u64::from(change.kind) | u64::from(change.at) << 32);
-            change.what.iter().zip(first + 1..).for_each(|(value, word)| ring.store(word, *value));
-        }
-        let written = before.written + changes.len() as u64;
-        ring.publish(offset_of!(abi::sl_tree_changes, written) / 8, written);
-        self.await_changes(before.refused)
-    }
-
-    fn await_changes(&self, refused_before: u64) -> Result<()> {
-        let (mut made, mut since, mut idle) = (None, Instant::now(), 0);
-        loop {
-            let now = self.progress();
-            if now.refused != refused_before {
-                let many = now.refused - refused_before;
-                return Err(Error::system(format!("the qdisc has refused {many} of the changes of its classes"))
-                    .help("`sluice down`, then `sluice up`, makes the tree anew; please report this as a bug"));
-            }
-            if now.made == now.written {
-                return Ok(());
-            }
-            if made != Some(now.made) {
-                (made, since, idle) = (Some(now.made), Instant::now(), 0);
-            } else if self.is_empty() {
-                idle += 1;
-                if idle >= IDLE_LOOKS {
-                    return Ok(());
-                }
-            } else if since.elapsed() > LONGEST_PAUSE {
-                let what = format!("the qdisc has packets, and has sent none for {} s", LONGEST_PAUSE.as_secs());
-                return Err(Error::system(what)
-                    .help("its device takes none (its driver's queue is stopped): see `ip -s link`, then try again"));
-            }
-            sleep(LOOK);
+    /// Waits until nothing uses what was read of the maps before.
+    fn wait(&self) {
+        wait_for_readers();
+        if let Some(worker) = &self.worker {
+            worker.await_turn();
         }
     }
 
@@ -258,7 +171,7 @@ impl TreeMaps {
             table.set(*address, *leaf).map_err(|error| Error::system(error.to_string()))?;
         }
         if was != is {
-            wait_for_readers();
+            self.wait();
         }
         Ok(())
     }
@@ -289,7 +202,7 @@ impl TreeMaps {
         let gone: Vec<u32> = gone.map(|(_, own)| own.shared).collect();
         gone.iter().for_each(|shared| self.set_group_of(*shared, 0));
         if !gone.is_empty() {
-            wait_for_readers();
+            self.wait();
         }
         // While it is 0, no leaf is a group's, whenever this ends.
         self.hosts.publish(GROUPS_AT, table.present().count() as u64);
@@ -336,16 +249,8 @@ const NO_HOST: abi::sl_host_place = abi::sl_host_place {
 /// The word with the number of groups of hosts.
 const GROUPS_AT: usize = offset_of!(abi::sl_each_host, groups) / 8;
 
-const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;
-
 /// The words of the leaf of nobody in the tree.
 const NOBODY_WORDS: std::ops::Range<usize> = {
     let node = offset_of!(abi::sl_tree, node) + tree::NOBODY as usize * size_of::<abi::sl_node>();
     node / 8..(node + size_of::<abi::sl_node>()) / 8
 };
-
-/// The first word of a change in the ring.
-fn place_of(number: u64) -> usize {
-    let slot = (number % u64::from(abi::SL_TREE_CHANGES)) as usize;
-    offset_of!(abi::sl_tree_changes, change) / 8 + slot * CHANGE_WORDS
-}

@@ -131,7 +131,11 @@ impl Pinned {
             matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
         let tree = self.tree()?;
-        let early_drop_at = if tree.is_some() { early_leaf::places(&self.pins)? } else { Vec::new() };
+        let early_drop_at = match (&tree, &record.partner) {
+            (None, _) => Vec::new(),
+            (Some(_), Some(_)) => vec![record.interface.clone()],
+            (Some(_), None) => early_leaf::places(&self.pins)?,
+        };
         let egress = self.direction(abi::SL_EGRESS, counts[0].all, tree.as_ref())?;
         let ingress = self.direction(abi::SL_INGRESS, counts[1].all, tree.as_ref())?;
         let missing = self.missing()?;

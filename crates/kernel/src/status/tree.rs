@@ -26,7 +26,7 @@ const EARLY: &str = "early";
 /// A host of a group is shown so long after its last packet.
 const HOST_SHOWN: Duration = Duration::from_secs(60);
 
-/// The tree of a policy with subscribers, in the direction of the interface's departures.
+/// The tree of a policy with subscribers, in the direction of the interface's departures; on a side of a wire, of its arrivals.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeStatus {
     /// Direction as the subscribers see it: down or up.
@@ -174,7 +174,7 @@ pub(crate) struct Snapshot<'a> {
     numbers: Numbers,
     tree: Box<abi::sl_tree>,
     hosts: Vec<Host>,
-    /// Whether a qdisc runs the tree: then buckets are filled, and drops have reasons.
+    /// Whether a qdisc or a process of ours runs the tree: then buckets are filled, and drops have reasons.
     runs: bool,
     now_ns: u64,
 }
@@ -188,7 +188,7 @@ impl<'a> Snapshot<'a> {
         record: &Record,
     ) -> Result<Snapshot<'a>> {
         let numbers = Numbers::of(network, &maps.owners()).map_err(|error| Error::system(error.to_string()))?;
-        let (mut tree, runs) = (maps.copy(), record.engine == Engine::Qdisc);
+        let (mut tree, runs) = (maps.copy(), record.engine != Engine::Tc);
         if !runs {
             tc_tree::add_counts(&mut tree, &record.interface)?;
         }

@@ -326,9 +326,10 @@ fn link_rate(policy: &NetworkPolicy, context: &Context, rate: &Rates) -> Vec<Dia
     let place = policy.origin.span("/link/rate");
     let mut findings = Vec::new();
     if let Some(given) = context.link_rate.filter(|_| policy.link.rate != EachWay::default()) {
-        let title = match policy.class_tree {
-            Some(_) => format!("--rate {given} takes the place of the policy's rate"),
-            None => format!("--rate {given} takes the place of the policy's rates, in both directions"),
+        // Each side of a wire has its own.
+        let title = match context.engine != Engine::Xsk && policy.class_tree.is_none() {
+            false => format!("--rate {given} takes the place of the policy's rate"),
+            true => format!("--rate {given} takes the place of the policy's rates, in both directions"),
         };
         let note = Diagnostic::new(Severity::Note, Kind::LinkRateOverridden, title);
         findings.push(note.at(place.clone(), "not used"));

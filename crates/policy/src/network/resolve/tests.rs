@@ -66,6 +66,24 @@ fn a_part_is_resolved_as_in_the_whole() {
     assert!(honest.beside(much.clone()).is_none() && oversold.beside(much).is_some(), "beyond the guarantee of a site");
 }
 
+/// On a wire the rate is that of arrivals: the policy's of the direction, or the one that is given for the side. Other engines queue no arrivals in a tree.
+#[test]
+fn a_wire_queues_what_arrives() {
+    let text = r#"{ "link": { "rate": { "down": "100mbit", "up": "40mbit" } }, "subscriber_side": ["eth1"],
+        "subscribers": [{ "name": "a", "addresses": ["192.0.2.1"] }] }"#;
+    let Ok(PolicyFile::One(policy)) = parse_file(&Source::new("test.json", text)) else { panic!("a policy") };
+    let at = |engine, mbit: Option<u64>, leaves_by| {
+        let context = Context { engine, ingress_rate: mbit.map(|mbit| Rate(mbit * MBIT)), ..Context::default() };
+        let resolved = crate::resolve(&policy, &context).map(|resolved| resolved.at(leaves_by));
+        resolved.map(|own| (own.link_rate.map(|rate| rate.0 / MBIT), own.ingress_rate.map(|rate| rate.0 / MBIT)))
+    };
+    assert_eq!(at(Engine::Xsk, None, "eth1").ok(), Some((None, Some(100))));
+    assert_eq!(at(Engine::Xsk, None, "eth0").ok(), Some((None, Some(40))));
+    assert_eq!(at(Engine::Xsk, Some(30), "eth0").ok(), Some((None, Some(30))));
+    assert_eq!(at(Engine::Qdisc, None, "eth0").ok(), Some((Some(40), None)));
+    assert!(at(Engine::Qdisc, Some(30), "eth0").is_err());
+}
+
 #[test]
 fn nodes_have_the_numbers_of_the_tree() {
     let network = resolved(POLICY);

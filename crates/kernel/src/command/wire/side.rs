@@ -1,0 +1,207 @@
+//! One side of a wire: the maps that the process shares with the arrival hook and the commands.
+
+use crate::bpf::mapped::{Mapped, Written};
+use crate::maps::tables;
+use crate::maps::tree::TreeMaps;
+use crate::maps::workers::OwnWorker;
+use crate::record::Record;
+use crate::system::bpffs;
+use crate::system::interface::Interface;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
+use sluice_policy::network::Way;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One side of a wire: the scheduler of what arrives there.
+pub struct Side {
+    /// Name of the interface.
+    pub interface: String,
+    /// Number of the interface.
+    pub ifindex: u32,
+    pins: PathBuf,
+    worker: OwnWorker,
+    live: Mapped<abi::sl_live>,
+    sockets: MapHandle,
+}
+
+// SAFETY: the mappings belong to the value, and one thread at a time has it.
+unsafe impl Send for Side {}
+
+/// The part of the policy in force that the process needs.
+pub struct Terms {
+    /// The tag of the policy in classes that the hook hands on.
+    pub tag: u16,
+    /// The class of packets whose class is of another policy, where classes are flat.
+    pub default_class: u8,
+    /// The buffer of the maps that the policy is in.
+    buffer: u32,
+}
+
+/// The queue of a side, by the kind of its policy.
+pub enum Queue {
+    /// Flat classes.
+    Flat(FlatQueue),
+    /// A class tree, or subscribers.
+    Tree(TreeQueue),
+}
+
+/// The maps of a scheduler of flat classes.
+pub struct FlatQueue {
+    state: Written<abi::sl_instance>,
+    conf: MapHandle,
+}
+
+// SAFETY: as above.
+unsafe impl Send for FlatQueue {}
+
+/// The maps of a tree of classes.
+pub struct TreeQueue {
+    tree: Written<abi::sl_tree>,
+    ring: Written<abi::sl_tree_changes>,
+    hosts: Written<abi::sl_each_host>,
+    /// Whether the class of a packet alone chooses its leaf.
+    pub is_class_tree: bool,
+    /// Whether the source of a packet is its subscriber, and not the destination.
+    pub by_source: bool,
+}
+
+// SAFETY: as above.
+unsafe impl Send for TreeQueue {}
+
+impl Side {
+    /// Opens the maps of an interface that is a side of a wire.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn open(interface: &str) -> Result<(Side, Queue)> {
+        let record = Record::find(interface)?.filter(|record| record.partner.is_some());
+        let record = record.ok_or_else(|| Error::input(format!("{interface} is no side of a wire")))?;
+        let pins = record.pins(&bpffs::root()?);
+        let worker = OwnWorker::open(&pins)?;
+        let queue = match record.way {
+            None => Queue::Flat(FlatQueue {
+                state: Written::of_this_version(&tables::open(&pins, "state")?)?,
+                conf: tables::open(&pins, "sched_conf")?,
+            }),
+            Some(way) => {
+                // A process that was killed may have left the tree in the middle of a step.
+                if worker.last_seen_ns(0) != 0 {
+                    worker.count_lost(0, TreeMaps::open(&pins)?.rebuild()?);
+                }
+                Queue::Tree(TreeQueue {
+                    tree: Written::of_this_version(&tables::open(&pins, "tree")?)?,
+                    ring: Written::of_this_version(&tables::open(&pins, "changes")?)?,
+                    hosts: Written::of_this_version(&tables::open(&pins, "hosts")?)?,
+                    is_class_tree: record.class_tree,
+                    by_source: way == Way::Up,
+                })
+            }
+        };
+        let side = Side {
+            interface: record.interface,
+            ifindex: record.ifindex,
+            worker,
+            live: Mapped::of_this_version(&tables::open(&pins, "live")?)?,
+            sockets: tables::open(&pins, "sockets")?,
+            pins,
+        };
+        Ok((side, queue))
+    }
+
+    /// The word of the configuration in force: the generation in its high 32 bits, the buffer in its low 32.
+    pub fn live(&self) -> u64 {
+        let word = self.live.values().next().expect("a section has one value").cast::<u64>().cast_mut();
+        // SAFETY: the value begins with the word, which is aligned and stored whole.
+        unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire)
+    }
+
+    /// The configuration that this word names.
+    ///
+    /// # Errors
+    ///
+    /// The maps are of another version.
+    pub fn terms(&self, live: u64) -> Result<Terms> {
+        let buffer = live as u32;
+        let own: Box<abi::sl_tables> = tables::read(&tables::open(&self.pins, "tables")?, buffer)?;
+        Ok(Terms { tag: own.tag, default_class: own.default_class, buffer })
+    }
+
+    /// Whether the interface is managed as this side of a wire still: `sluice down` ends that.
+    pub fn is_managed(&self) -> bool {
+        self.pins.join("sockets").exists()
+    }
+
+    /// Whether the interface is there, under whatever name.
+    pub fn is_there(&self) -> bool {
+        Interface::name_of(self.ifindex).is_some()
+    }
+
+    /// Has the hook find the socket of a receive queue.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it.
+    pub fn hand_over(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<()> {
+        let fd = socket.as_raw_fd().to_ne_bytes();
+        let doing = || format!("handing queue {queue} of {} to its socket", self.interface);
+        self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY).doing(doing)
+    }
+
+    /// Says that the process is there, ns of CLOCK_MONOTONIC; 0: that it ends.
+    pub fn say_seen(&self, queue: u32, now_ns: u64) {
+        self.worker.say_seen(queue, now_ns);
+    }
+
+    /// Counts packets that were held and lost.
+    pub fn count_lost(&self, queue: u32, pkts: u64) {
+        self.worker.count_lost(queue, pkts);
+    }
+}
+
+impl FlatQueue {
+    /// The scheduler's state, which is this process's alone; others read it.
+    pub fn state(&self) -> NonNull<abi::sl_sched> {
+        // SAFETY: the value lies in the mapping; only an address is taken.
+        NonNull::new(unsafe { &raw mut (*self.state.value(0)).sched }).expect("it is mapped")
+    }
+
+    /// The scheduler's configuration under these terms.
+    ///
+    /// # Errors
+    ///
+    /// The map is of another version.
+    pub fn conf(&self, terms: &Terms) -> Result<Box<abi::sl_sched_conf>> {
+        tables::read(&self.conf, terms.buffer * abi::SL_DIRECTIONS + abi::SL_INGRESS)
+    }
+}
+
+impl TreeQueue {
+    /// The tree's state, which is this process's alone; others read it, and the hook counts what it drops.
+    pub fn state(&self) -> NonNull<abi::sl_tree> {
+        NonNull::new(self.tree.value(0)).expect("it is mapped")
+    }
+
+    /// The ring in which commands write changes of the tree.
+    pub fn ring(&self) -> NonNull<abi::sl_tree_changes> {
+        NonNull::new(self.ring.value(0)).expect("it is mapped")
+    }
+
+    /// Whether changes wait in the ring.
+    pub fn has_changes(&self) -> bool {
+        let ring = self.ring.value(0);
+        // SAFETY: both words are aligned and stored whole, and lie in a mapping that lives as long as `self`.
+        let load = |word: *mut u64| unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire);
+        // SAFETY: the value lies in the mapping; only addresses are taken.
+        unsafe { load(&raw mut (*ring).written) != load(&raw mut (*ring).made) }
+    }
+
+    /// The groups of hosts that no list names, which commands change; the places of hosts are this process's.
+    pub fn hosts(&self) -> NonNull<abi::sl_each_host> {
+        NonNull::new(self.hosts.value(0)).expect("it is mapped")
+    }
+}
