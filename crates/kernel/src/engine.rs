@@ -24,6 +24,7 @@ pub(crate) mod tc_tree;
 mod tree;
 pub(crate) mod verify;
 pub(crate) mod xsk;
+pub(crate) mod xsk_checks;
 mod xsk_tree;
 
 use crate::bpf::mapped::Mapped;

@@ -8,7 +8,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk};
+use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk_checks};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -194,7 +194,7 @@ impl Change {
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
         if let Some(partner) = &was.partner {
-            xsk::check(&found, &partner.interface, &now)?;
+            xsk_checks::check(&found, &partner.interface, &now)?;
         }
         if request.what == Origin::Apply && !request.force {
             refuse_shrinking(&was, &before, &now)?;

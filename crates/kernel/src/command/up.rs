@@ -11,7 +11,9 @@ use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::half_done;
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk};
+use crate::engine::{
+    self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk, xsk_checks,
+};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
@@ -276,8 +278,8 @@ impl Start {
             false => resolve(&request.policy, rates, plan.engine)?.at(departs_by),
         };
         if let Some(partner) = &request.partner {
-            xsk::check(&interface, partner, &policy)?;
-            xsk::check_unused(&interface.name)?;
+            xsk_checks::check(&interface, partner, &policy)?;
+            xsk_checks::check_unused(&interface.name)?;
         }
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);

@@ -9,8 +9,8 @@ use crate::engine::xsk::hand_over;
 use crate::engine::{Counters, Driver, Placed};
 use crate::maps::workers::Workers;
 use crate::record::Record;
-use sluice_error::{Error, Result};
-use sluice_policy::network::{Address, Network, Way};
+use sluice_error::Result;
+use sluice_policy::network::Way;
 use sluice_tables::Compiled;
 use sluice_tables::tree::NODES;
 use std::path::Path;
@@ -61,31 +61,4 @@ impl Driver for XskTree {
     fn keeps_packets(&self) -> bool {
         true
     }
-}
-
-/// Checks that a network is one that the wire between two interfaces can have.
-///
-/// # Errors
-///
-/// It tells subscribers by what XDP does not see, or does not say on which side of the wire they are.
-pub(super) fn check_network(network: &Network, interface: &str, partner: &str) -> Result<()> {
-    if let Some((address, leaf)) = network.addresses.iter().find(|(address, _)| address.prefix().is_none()) {
-        let kind = if matches!(address, Address::Mark(_)) {
-            "packets have no marks where a wire takes them"
-        } else {
-            "a card may have taken the tag out of the frame before"
-        };
-        let id = network.leaves.get(usize::from(*leaf)).map_or("", |leaf| &leaf.node.id);
-        let what = format!("{interface}: subscriber \"{id}\" has the address {address}, and {kind}");
-        return Err(Error::input(what).help("give the subscriber addresses instead, or use `sluice up` on a router"));
-    }
-    if network.is_class_tree() || network.way(interface) != network.way(partner) {
-        return Ok(());
-    }
-    let (how, cure) = match network.way(interface) {
-        Way::Down => ("both", format!("leave the one out that leads to the internet: {interface} or {partner}")),
-        Way::Up => ("neither", format!("add the one that leads to the subscribers: {interface} or {partner}")),
-    };
-    Err(Error::input(format!("\"subscriber_side\" of the policy has {how} of {interface} and {partner}, and a wire has one side towards the subscribers"))
-        .help(cure))
 }
