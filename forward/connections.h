@@ -382,7 +382,7 @@ SL_GLOBAL u32 places_free_at(SL_TABLE *table SL_NONNULL, u32 hash)
 	return many;
 }
 
-/* Of the connections in both sets of a hash, the one that gives way most willingly, and of these the one that has been silent for longest; or none. */
+/* The connection in both sets of a hash that gives way most willingly, and of equals the one that has been silent for longest; or none. */
 SL_GLOBAL u32 connection_victim_at(SL_TABLE *table SL_NONNULL, u32 hash, u32 tick)
 {
 	u32 i, n, rank, best = SL_NO_CONNECTION, highest = 0;

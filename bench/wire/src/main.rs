@@ -1,23 +1,22 @@
 //! `sluice-bare forward IFACE IFACE`: whatever arrives at one interface leaves by the other, by AF_XDP in batches of 64, and nothing else is done; ends
-//! when its standard input does. `sluice-bare send IFACE SECONDS BYTES`: as many frames of UDP as one processor sends, in batches of 64, from 64 source
-//! ports in turn; prints how many.
+//! when its standard input does. `sluice-bare send IFACE SECONDS BYTES`: as many frames of UDP as one processor sends, from 64 source ports in turn; prints how many.
 
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sluice_frames::live;
+use sluice_frames::Frames;
 use sluice_xsk::{Copying, FrameBytes, Pool, Port};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bare.bpf.o"));
 
-/// Packets that are taken and given at a time, and sent with one call.
+/// Packets that are taken and given at a time.
 const BATCH: u32 = 64;
 /// Places of each ring, and frames: as many as a wire's rings have.
 const PLACES: u32 = 2048;
 const FRAMES: u32 = 4 * PLACES;
-/// Where the source port of UDP stands in a frame.
-const SOURCE_PORT: usize = 34;
+/// Source ports that frames have in turn.
+const FLOWS: u32 = 64;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -85,64 +84,9 @@ fn forward(interfaces: [&str; 2]) -> Result<()> {
     }
 }
 
-/// A socket that sends whole frames by an interface, past its qdisc.
-fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
-    // SAFETY: plain calls; the address outlives the one that reads it, and the descriptor is nobody else's.
-    unsafe {
-        let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        let fd = OwnedFd::from_raw_fd(fd);
-        let mut address: libc::sockaddr_ll = std::mem::zeroed();
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_ifindex = ifindex as i32;
-        let size = size_of_val(&address) as libc::socklen_t;
-        if libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) != 0 {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        let on: libc::c_int = 1;
-        let size = size_of_val(&on) as libc::socklen_t;
-        if libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, (&raw const on).cast(), size)
-            != 0
-        {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        Ok(fd)
-    }
-}
-
 fn send(interface: &str, seconds: f64, bytes: usize) -> Result<()> {
-    let socket = packet_socket(number(interface)?)?;
-    let mut frames: Vec<Vec<u8>> = (0..BATCH as u16)
-        .map(|n| {
-            let mut frame = live::datagram(bytes);
-            frame[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&(1024 + n).to_be_bytes());
-            frame
-        })
-        .collect();
-    let mut parts: Vec<libc::iovec> = frames
-        .iter_mut()
-        .map(|frame| libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() })
-        .collect();
-    // SAFETY: zero is a valid message without parts.
-    let mut messages: Vec<libc::mmsghdr> = (0..parts.len()).map(|_| unsafe { std::mem::zeroed() }).collect();
-    for (message, part) in messages.iter_mut().zip(&mut parts) {
-        message.msg_hdr.msg_iov = part;
-        message.msg_hdr.msg_iovlen = 1;
-    }
-    let (until, mut sent) = (Instant::now() + Duration::from_secs_f64(seconds), 0u64);
-    while Instant::now() < until {
-        // SAFETY: messages, parts and frames outlive the call.
-        let count = unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), BATCH, 0) };
-        match count {
-            1.. => sent += count as u64,
-            _ => match std::io::Error::last_os_error() {
-                full if full.raw_os_error() == Some(libc::ENOBUFS) => {}
-                error => return Err(error.into()),
-            },
-        }
-    }
-    println!("{sent}");
+    let frames = Frames { bytes, flows: FLOWS, rate_bps: None };
+    let sent = sluice_frames::send(interface, frames, Duration::from_secs_f64(seconds), || false)?;
+    println!("{}", sent.frames);
     Ok(())
 }

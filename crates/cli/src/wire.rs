@@ -99,10 +99,8 @@ fn request(policy: &str, interface: &str, partner: &str, rate: Option<Rate>) -> 
     let assignment = assignments.pop().expect("one for the interface");
     let link = &assignment.policy.link;
     // A policy with subscribers or a class tree has a rate for each direction, which stays the policy's.
-    let of_network = assignment.policy.network.as_ref().map(|network| {
-        let way = if network.subscriber_side.iter().any(|name| name == partner) { Way::Down } else { Way::Up };
-        *network.link.rate.of(way)
-    });
+    let network = assignment.policy.network.as_ref();
+    let of_network = network.map(|network| *network.link.rate.of(Way::out_of(partner, &network.subscriber_side)));
     let (ingress_rate, own) = match of_network {
         Some(own) => (rate, own),
         None => (rate.or(link.ingress_rate).or(link.rate), None),

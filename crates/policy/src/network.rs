@@ -99,6 +99,11 @@ impl Way {
             Way::Up => "up",
         }
     }
+
+    /// The direction of departures from an interface, with these interfaces towards the subscribers.
+    pub fn out_of(interface: &str, subscriber_side: &[String]) -> Way {
+        if subscriber_side.iter().any(|name| name == interface) { Way::Down } else { Way::Up }
+    }
 }
 
 /// A value for each direction.

@@ -204,7 +204,7 @@ impl<P> Card<P> {
     }
 }
 
-/// How long a link of this rate sends so many bytes; never less.
+/// The time that a link of this rate takes for so many bytes; never less.
 fn sending_ps(bytes: u32, bits_per_second: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(bits_per_second)) as u64
 }

@@ -43,12 +43,12 @@ impl Frame {
     const UNCOUNTED: u32 = u32::MAX;
 }
 
-/// What an instance knows of the card.
+/// The knowledge that an instance has of the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Nothing: packets that leave the scheduler go into the card's first queue, whatever their class, and are lost if it is full.
     Alone,
-    /// What the card refuses, by class: `sched/backpressure.h`. Class n has the card's queue n.
+    /// The packets that the card refuses, by class: `sched/backpressure.h`. Class n has the card's queue n.
     Backpressure {
         /// Packets of a class that an instance keeps for the card.
         pending_pkts: u32,
@@ -62,7 +62,7 @@ pub enum Way {
 pub struct Setting {
     /// The card.
     pub card: CardConf,
-    /// What instances know of it.
+    /// The knowledge that instances have of it.
     pub way: Way,
     /// Instances, 1 or more.
     pub instances: u32,

@@ -3,7 +3,7 @@
 use sluice_abi as abi;
 use sluice_core::Packet;
 
-/// What the hook has found out about a packet.
+/// The findings of the hook about a packet.
 pub struct Handed {
     /// The tag of the policy that its class is of.
     pub tag: u16,
@@ -11,7 +11,7 @@ pub struct Handed {
     pub class: u32,
     /// The leaf that its address leads to; `SL_ADDRESS_NO_LEAF`: none.
     pub leaf: u32,
-    /// What the scheduler is to know besides.
+    /// The properties that the scheduler is to know besides.
     pub packet: Packet,
 }
 

@@ -144,8 +144,8 @@ fn nothing_is_left_of_connections(functions: &'static Functions) {
     assert_eq!((table.entries(), table.in_use(), table.elsewhere()), (0, 0, 0));
 }
 
-/// Where half-open connections have filled the sets of a new one long before the records are, it finds room; established ones stay, also where more
-/// of them follow each other than one search looks at.
+/// A new connection finds room though half-open ones have filled its sets, long before the records are full. Established ones stay, also if more of
+/// them follow each other than one search looks at.
 fn half_open_connections_fill_no_set(functions: &'static Functions) {
     let table = Table::of(functions, 1 << 10, 5, timeouts());
     let established: Vec<(u32, u32)> = (1..100).map(|n| (n, establish(&table, n).unwrap())).collect();

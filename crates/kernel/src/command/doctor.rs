@@ -350,7 +350,7 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     }
 }
 
-/// How frames come to the process of a wire.
+/// Adds the way of frames to the process of a wire.
 fn frames_of(f: &mut Findings, interface: &Interface) {
     let detail = match SocketFrames::of(interface.ifindex) {
         Some(SocketFrames::Lent) => {

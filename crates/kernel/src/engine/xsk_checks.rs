@@ -1,4 +1,4 @@
-//! What a wire asks of its interfaces and of their policies.
+//! The conditions that interfaces and policies must meet for a wire.
 
 use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
 use crate::system::{channels, iproute};

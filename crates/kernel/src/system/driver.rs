@@ -1,4 +1,4 @@
-//! What the driver of an interface can do for XDP, as netlink's family `netdev` says (Documentation/netlink/specs/netdev.yaml), from Linux 6.3 on.
+//! The abilities of an interface's driver for AF_XDP, as netlink's family `netdev` tells them (Documentation/netlink/specs/netdev.yaml), from Linux 6.3 on.
 
 /// enum netdev_xdp_act: XDP programs run in the driver, and AF_XDP sockets take its frames without a copy.
 const RUNS_XDP: u64 = 1;

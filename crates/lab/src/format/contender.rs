@@ -224,7 +224,7 @@ impl Contender {
         }
     }
 
-    /// How it uses a modelled card, if it is made for one.
+    /// Its use of a modelled card, if it is made for one.
     pub fn card(&self) -> Option<&CardUse> {
         match &self.start {
             Start::Card(card) => Some(card),

@@ -46,7 +46,7 @@ pub struct Published {
     pub without: [f64; 3],
 }
 
-/// How a contender uses a modelled card.
+/// The use that a contender makes of a modelled card.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardUse {

@@ -76,7 +76,7 @@ impl<'a> Row<'a> {
         models.map(|model| self.size.of(model).to_string()).collect()
     }
 
-    /// What the models have in common.
+    /// The settings that the models have in common.
     pub fn title(&self) -> String {
         let Some((group, model)) = self.groups.first().and_then(|group| Some((group, group.scenario.model.as_ref()?)))
         else {
@@ -103,7 +103,7 @@ pub struct Beside<'a> {
     pub group: &'a Group<'a>,
     /// A row for each: its name, whether it was published, and the least, mean and greatest latency, us.
     pub rows: Vec<(String, bool, [Option<f64>; 3])>,
-    /// How many times less the mean is with backpressure: published and here.
+    /// The factor by which the mean is less with backpressure: published and here.
     pub times: [Option<f64>; 2],
 }
 
@@ -129,7 +129,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// How many times less the mean latency of some packets is for Sluice than for the first other contender.
+/// The factor by which the mean latency of some packets is less for Sluice than for the first other contender.
 pub fn times(group: &Group, load: &str) -> Option<f64> {
     let mean = |entry: &Entry| Some(entry.get(load, Measure::Delay(Path::Modelled, Rank::Mean))?.median);
     let ours = group.measured().find(|entry| entry.contender.ours).and_then(mean)?;

@@ -1,4 +1,4 @@
-//! What a trial of a model found at its card, beside the delays of packets.
+//! The findings of a trial of a model at its card, beside the delays of packets.
 
 use serde::{Deserialize, Serialize};
 

@@ -11,7 +11,7 @@ use sluice_error::{Error, Kind, Result};
 use sluice_simulator::card::CardConf;
 use sluice_simulator::pipes::{self, Fate, Outcome, Record, Way};
 
-/// What Ethernet adds to a frame without its check sequence: that, a preamble and a gap.
+/// The bytes that Ethernet adds to a frame: the check sequence, a preamble and a gap.
 const OVERHEAD_BYTES: u32 = 24;
 /// Packets that a queue of the scheduler holds.
 const QUEUE_PKTS: u32 = 64;

@@ -117,7 +117,7 @@ pub struct Group {
 impl Network {
     /// The direction that departures from an interface have.
     pub fn way(&self, interface: &str) -> Way {
-        if self.subscriber_side.iter().any(|name| name == interface) { Way::Down } else { Way::Up }
+        Way::out_of(interface, &self.subscriber_side)
     }
 
     /// The queue of packets whose address no subscriber has.

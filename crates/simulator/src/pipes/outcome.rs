@@ -2,7 +2,7 @@
 
 use super::Frame;
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It had not left when the run ended.

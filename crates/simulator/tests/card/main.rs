@@ -47,7 +47,7 @@ fn traces() -> impl Strategy<Value = (CardConf, Vec<Post>)> {
     })
 }
 
-/// What the card took of each queue, and what it sent.
+/// The packets that the card took of each queue, and those that it sent.
 struct Seen {
     taken: Vec<Vec<Taken>>,
     sent: Vec<Completion<Taken>>,

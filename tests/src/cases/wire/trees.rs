@@ -122,7 +122,7 @@ pub fn plans_hold(lab: &Lab) {
     assert_eq!([net.machine.state("m0"), net.machine.state("m1")], before);
 }
 
-/// What commands tell of subscribers does not depend on the engine.
+/// Commands tell the same of subscribers, whatever the engine.
 fn shown(lab: &Lab, net: &Middle) {
     let told = |arguments: &[&str]| lab.sluice(&net.machine, arguments).ok().stdout;
     for (dev, way) in [("m0", "down, by destination"), ("m1", "up, by source")] {
@@ -309,7 +309,7 @@ pub fn classes_inside(lab: &Lab) {
     end(process);
 }
 
-/// What a wire does not see is refused, and so is a policy that does not say where the subscribers are.
+/// Conditions that a wire cannot see are refused, and so is a policy that does not say where the subscribers are.
 pub fn bad_trees(lab: &Lab) {
     let net = street(lab);
     let state = [net.machine.state("m0"), net.machine.state("m1")];

@@ -33,10 +33,8 @@ impl TreeMaps {
     /// Makes the tree anew and empty, with the configuration that it has once the changes are made that wait: the process that ran it has died, maybe in
     /// the middle of a step. Counters of leaves stay. Returns how many packets it held. No process runs it.
     pub fn rebuild(&self) -> Result<u64> {
-        let Progress { written, made, .. } = self.progress();
-        let waiting: Vec<abi::sl_tree_change> = (made..written).map(|number| self.change(number)).collect();
         let was = self.copy();
-        self.keep(&TreeTable::read(&was).after(&waiting))?;
+        self.keep(&TreeTable::read(&was).after(&self.waiting()))?;
         let is_used =
             |leaf: &abi::sl_leaf| leaf.sent_pkts > 0 || leaf.early_pkts > 0 || leaf.dropped_pkts != [0; DROPS];
         for (number, former) in was.leaf.iter().enumerate().filter(|(_, leaf)| is_used(leaf)) {
@@ -49,7 +47,7 @@ impl TreeMaps {
             self.tree.set(at, &*leaf);
         }
         if let Some(ring) = &self.ring {
-            ring.publish(offset_of!(abi::sl_tree_changes, made) / 8, written);
+            ring.publish(offset_of!(abi::sl_tree_changes, made) / 8, self.progress().written);
         }
         Ok(was.pkts.into())
     }

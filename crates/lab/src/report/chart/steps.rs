@@ -25,9 +25,9 @@ pub struct Steps<'a> {
     pub title: &'a str,
     /// The names of the steps, from the left.
     pub names: &'a [String],
-    /// What the steps are, in the plural.
+    /// The name of the steps, in the plural.
     pub what: &'a str,
-    /// What the values are, with their unit.
+    /// The name of the values, with their unit.
     pub unit: &'a str,
     /// Values go from zero in equal steps, not by decades.
     pub linear: bool,

@@ -72,7 +72,7 @@ fn row(page: &Page, at: usize, of: &Row) -> Result<Markup> {
     })
 }
 
-/// How many times less the mean latency is, for each model.
+/// The factor by which the mean latency is less, for each model.
 fn ratios(page: &Page) -> Markup {
     let names = |ours: bool| page.results.contenders.iter().find(|of| of.ours == ours).map(|of| of.title.as_str());
     let (Some(ours), Some(other)) = (names(true), names(false)) else { return html! {} };
@@ -157,7 +157,7 @@ fn published(beside: &[Beside]) -> Markup {
     }
 }
 
-/// How models are made, in words.
+/// The making of models, in words.
 pub fn terms() -> Markup {
     let term = |name: &str, text: &str| html! { dt { (name) } dd { (text) } };
     html! {
