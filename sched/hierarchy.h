@@ -231,6 +231,17 @@ SL_GLOBAL u32 tree_send_lone(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	return slot;
 }
 
+/* In the answer of tree_choose: it is chosen by its guarantee. */
+#define SL_CHOSEN_ASSURED (1U << 16)
+
+/* The child of node n that sends next; there is one. */
+SL_GLOBAL u32 tree_choose(struct sl_tree *t SL_NONNULL, u32 n)
+{
+	u32 assured = inner_at(t, n)->first[SL_TURN_ASSURED];
+
+	return assured ? (SL_NO_NODE - assured) | SL_CHOSEN_ASSURED : tree_share(t, n);
+}
+
 SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 {
 	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0, 0 };
@@ -239,7 +250,6 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	u32 i, n = SL_FIRST_INNER, assured = 0, level = 0, taken, bytes;
 	struct sl_tree_slot *q;
 	struct sl_leaf *leaf;
-	struct sl_inner *p;
 
 	if (!t->pkts)
 		return v;
@@ -259,20 +269,17 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 		}
 		tree_end_lone(t);
 	}
-	tree_wake(t, now_ns);
+	if (wheel_due(&t->wheel[SL_TURN_SHARED], now_ns) || wheel_due(&t->wheel[SL_TURN_ASSURED], now_ns))
+		tree_wake(t, now_ns);
 	if (!(link->state & SL_NODE_READY)) {
 		v.wake_ns = sl_max(wheel_next_ns(&t->wheel[SL_TURN_SHARED]), now_ns + 1);
 		return v;
 	}
-	sl_for (i, SL_TREE_LEVELS - 1) {
-		p = inner_at(t, n);
-		level = i + 1;
-		if (p->first[SL_TURN_ASSURED]) {
-			n = SL_NO_NODE - p->first[SL_TURN_ASSURED];
-			assured |= 1U << (level & 31);
-		} else {
-			n = tree_share(t, n);
-		}
+	SL_UNROLLED
+	for (level = 1; level < SL_TREE_LEVELS; level++) {
+		n = tree_choose(t, n);
+		assured |= n / SL_CHOSEN_ASSURED << level;
+		n &= SL_CHOSEN_ASSURED - 1;
 		if (n < SL_FIRST_INNER && !leaf_is_divided(leaf_at(t, n)))
 			break;
 	}
@@ -286,7 +293,8 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	bytes = q->wire_bytes;
 	leaf = leaf_at(t, n);
 	leaf_and_whole_count_sent(t, leaf, q, v.mark, now_ns);
-	sl_for (i, SL_TREE_LEVELS) {
+	SL_UNROLLED
+	for (i = 0; i < SL_TREE_LEVELS; i++) {
 		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);
 		if (n == SL_FIRST_INNER)
 			break;

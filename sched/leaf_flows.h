@@ -244,17 +244,20 @@ SL_GLOBAL u32 leaf_flow(struct sl_tree *t SL_NONNULL, u32 leaf, u32 hash)
 	u32 at = *flow_chain(t, leaf, hash), n;
 	struct sl_tree_flow *f;
 
-	sl_for (n, SL_CHAIN_FLOWS) {
-		if (!at)
-			break;
-		f = sl_at(t->flow, at - 1);
-		/* It is of this leaf: of flows with one hash, each leaf's has another chain. */
-		if (f->queue.hash == hash) {
-			if (f->queue.place == SL_FLOW_ABSENT)
-				flow_rest_ends(t, f);
-			return at - 1;
+	/* Most chains have one flow, which is found without the loop: in BPF, a loop of one step costs more than the step. */
+	if (at && sl_at(t->flow, at - 1)->queue.hash != hash) {
+		sl_for (n, SL_CHAIN_FLOWS) {
+			at = sl_at(t->flow, at - 1)->chain;
+			if (!at || sl_at(t->flow, at - 1)->queue.hash == hash)
+				break;
 		}
-		at = f->chain;
+	}
+	/* It is of this leaf: of flows with one hash, each leaf's has another chain. */
+	f = sl_at(t->flow, at - 1);
+	if (at && f->queue.hash == hash) {
+		if (f->queue.place == SL_FLOW_ABSENT)
+			flow_rest_ends(t, f);
+		return at - 1;
 	}
 	return flow_queue_take(t, leaf, hash);
 }

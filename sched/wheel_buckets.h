@@ -37,6 +37,14 @@ SL_FN void wheel_first_gone(struct sl_wheel *w, u32 b, u32 next)
 		w->words &= ~SL_BIT(b >> 6);
 }
 
+/* Whether the time of something that waits may have come: no, if nothing waits, and in most calls of one tick. */
+SL_FN int wheel_due(const struct sl_wheel *w, u64 now_ns)
+{
+	u32 b = (u32)w->tick & (SL_WHEEL_BUCKETS - 1);
+
+	return w->words && (w->tick < now_ns >> SL_WHEEL_TICK_BITS || *sl_at(w->used, b >> 6) & SL_BIT(b));
+}
+
 /* The first bucket that is not empty, as a distance from the one of tick; SL_WHEEL_BUCKETS: there is none. */
 SL_FN u32 wheel_ahead(struct sl_wheel *w)
 {

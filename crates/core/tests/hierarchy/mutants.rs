@@ -56,7 +56,7 @@ mutants! {
         "flow_unchain(t, f, i);" => ";";
     a_flow_that_comes_back_may_lose_its_queue breaks "flows::the_pool_is_sound":
         "leaf_flows.h",
-        "if (f->queue.place == SL_FLOW_ABSENT)\n\t\t\t\tflow_rest_ends(t, f);" => "";
+        "if (f->queue.place == SL_FLOW_ABSENT)\n\t\t\tflow_rest_ends(t, f);" => "";
     the_smallest_leaf_gives_way breaks "flows::the_largest_gives_way":
         "leaf_flows.h",
         "sl_log2(t->leaf_sizes | 1)" => "sl_lowest(t->leaf_sizes ? t->leaf_sizes : 1)";
@@ -159,12 +159,15 @@ mutants! {
         "if (t->lone)\n\t\ttree_end_lone(t);" => "";
     a_lone_packet_waits_for_another breaks "work::never_waits_in_vain":
         "hierarchy.h",
-        "\t\ttree_end_lone(t);\n\t}\n\ttree_wake" => "\t}\n\ttree_wake";
+        "\t\ttree_end_lone(t);\n\t}\n\tif (wheel_due" => "\t}\n\tif (wheel_due";
+    wheels_do_not_turn breaks "work::never_waits_in_vain":
+        "wheel_buckets.h",
+        "w->tick < now_ns >> SL_WHEEL_TICK_BITS ||" => "";
 
     // Guarantees.
     guarantees_do_not_go_first breaks "guarantees::kept_in_every_window":
         "hierarchy.h",
-        "if (p->first[SL_TURN_ASSURED]) {" => "if (0) {";
+        "return assured ?" => "return 0 ?";
     borrowed_packets_are_charged_to_the_guarantee breaks "guarantees::kept_in_every_window":
         "tree_nodes.h",
         "\tnode_charge(ceil, bytes, now_ns);\n" => "\tnode_charge(ceil, bytes, now_ns);\n\tif (turn != SL_TURN_ASSURED)\n\t\tnode_charge(rate, bytes, now_ns);\n";
