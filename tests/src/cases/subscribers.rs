@@ -30,6 +30,7 @@ pub fn suite() -> Suite {
         .both("classes_share_what_their_subscriber_gets", &[Need::Icount], classes::classes_share)
         .both("classes_change_while_packets_flow", &[], classes::classes_change)
         .both("urgent_classes_go_first", &[Need::Icount], classes::urgent_classes)
+        .both("classes_share_by_requests_and_ranks", &[Need::Icount], classes::requests_and_ranks)
         .both("marks_and_vlans_tell_subscribers", &[Need::Vlan, Need::Conntrack], marked::marks_and_vlans)
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
@@ -437,11 +438,18 @@ fn ten_thousand(lab: &Lab) {
     seconds("up", &["up", "lan0", "--policy", &first, "--engine", "qdisc"]);
     let programs = net.router.programs("lan0");
     assert!(!programs.contains(&"sl_split".to_owned()), "nothing splits, and nothing has a class: {programs:?}");
+    let ceil = |name: &str| listed(lab, &net.router, "lan0")[name].0;
     let streams = download(&net, &[("a", 10), ("d", 10)]);
     std::thread::sleep(Duration::from_millis(200));
     seconds("the first one", &["subscriber", "set", "s76", "--plan", "work", "--quiet"]);
     seconds("one", &["subscriber", "set", "s77", "--plan", "work", "--quiet"]);
-    assert_eq!(in_place::amendments(), 2, "in place");
+    let server = Server::start(lab, &net.router, &[]);
+    let from = now_ns();
+    let change = json!({ "changes": [{ "set": { "name": "s78", "values": { "plan": "work" } } }] });
+    server.post_plainly("/api/subscribers/change", &change).json();
+    eprintln!("    one by the server: {:.4} s", (now_ns() - from) as f64 / 1e9);
+    server.stop(Signal::SIGTERM);
+    assert_eq!((in_place::amendments(), ceil("s78")), (3, 50_000_000), "in place");
     seconds("all", &["apply", "lan0", &second, "--quiet"]);
     seconds("status", &["status", "lan0"]);
     let outcomes = end(streams);

@@ -209,3 +209,48 @@ pub fn urgent_classes(lab: &Lab) {
     }
     lab.down(&net.router, "lan0");
 }
+
+/// Classes inside a subscriber share by EEVDF and go by deadlines, each up to what their subscriber gets. HTB has neither, and `up` says so.
+pub fn requests_and_ranks(lab: &Lab) {
+    let net = box_between(lab);
+    let mut town = divided_town();
+    let plans = [
+        ("eevdf", json!({ "weight": 3, "quantum": 600 }), json!({ "weight": 1 }), [15.0, 5.0], "weight 3, quantum 600"),
+        (
+            "pifo",
+            json!({ "latency_budget": "2s" }),
+            json!({ "latency_budget": "5ms" }),
+            [8.0, 12.0],
+            "latency budget 2s",
+        ),
+    ];
+    for (scheduler, calls, rest, mbit, told) in plans {
+        let plan = &mut town["plans"]["divided"];
+        plan["scheduler"] = scheduler.into();
+        plan["classes"] =
+            json!([{ "id": 0, "name": "calls" }, { "id": 1, "name": "rest" }, { "id": 4, "name": "bulk" }]);
+        for (class, keys) in [(0, calls), (1, rest)] {
+            plan["classes"][class].as_object_mut().expect("a class").extend(keys.as_object().expect("keys").clone());
+        }
+        if scheduler == "pifo" {
+            plan["rank"] = "earliest_deadline".into();
+        }
+        let file = lab.policy(&town);
+        if lab.engine == Engine::Tc {
+            let refused = lab.sluice(&net.router, &["up", "lan0", "--policy", &file, "--engine", "tc"]).exits(2);
+            refused.says(&format!("engine tc cannot serve the classes of the plan divided by {scheduler}"));
+            continue;
+        }
+        lab.up(&net.router, "lan0", &file, &[]);
+        let ask = ["explain", "lan0", "udp", "10.79.0.2:5000", "to", &format!("{}:{CALLS}", address("a"))];
+        let text = lab.sluice(&net.router, &ask).ok().stdout;
+        assert!(text.contains(told), "{told}: {text}");
+        let streams = send(&net, "a", &[(CALLS, 30), (REST, 12)]);
+        std::thread::sleep(Duration::from_millis(1300));
+        for ((what, mbit), outcome) in ["calls", "rest"].iter().zip(mbit).zip(end(streams)) {
+            assert_near(&format!("{what} by {scheduler}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.01);
+            assert!(outcome.in_order(), "{what} by {scheduler}");
+        }
+        lab.down(&net.router, "lan0");
+    }
+}
