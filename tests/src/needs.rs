@@ -21,6 +21,8 @@ pub enum Need {
     Icount,
     /// Time by the wall clock.
     NoIcount,
+    /// Several processors.
+    Processors,
     Htb,
     FqCodel,
     Ifb,
@@ -43,13 +45,14 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 19] = [
+    const ALL: [Need; 20] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
         Need::OpenCodedLoops,
         Need::Icount,
         Need::NoIcount,
+        Need::Processors,
         Need::Htb,
         Need::FqCodel,
         Need::Ifb,
@@ -73,6 +76,7 @@ impl Need {
             Need::OpenCodedLoops => "no bpf_for",
             Need::Icount => "not icount",
             Need::NoIcount => "exact ones run",
+            Need::Processors => "one processor",
             Need::Htb => "no HTB",
             Need::FqCodel => "no fq_codel",
             Need::Ifb => "no ifb",
@@ -97,6 +101,7 @@ impl Need {
             Need::OpenCodedLoops => has_symbol("bpf_iter_num_new"),
             Need::Icount => is_icount(),
             Need::NoIcount => !is_icount(),
+            Need::Processors => std::thread::available_parallelism().is_ok_and(|count| count.get() > 1),
             Need::Htb => in_scratch("tc qdisc add dev lo root htb"),
             Need::FqCodel => in_scratch("tc qdisc add dev lo root fq_codel"),
             Need::Ifb => in_scratch("ip link add probe type ifb"),

@@ -19,6 +19,7 @@ pub fn suite() -> Suite {
         .qdisc("weights_hold_over_queues", &[Need::Icount], weights_hold_over_queues)
         .qdisc("urgent_classes_go_first_over_queues", &[Need::Icount], urgent_classes_go_first)
         .qdisc("ceilings_and_guarantees_hold_over_queues", &[Need::Icount], ceilings_and_guarantees)
+        .qdisc("processors_share_the_rate", &[Need::Processors], processors_share)
         .qdisc("changes_under_load", &[], changes_under_load)
         .qdisc("queues_that_shrink", &[], queues_that_shrink)
         .qdisc("a_link_that_goes_down", &[], a_link_that_goes_down)
@@ -181,6 +182,35 @@ fn one_busy_queue_gets_all(lab: &Lab) {
     let outcomes = overload(lab, &pair, &[(0, 1, 10_000_000), (0, 6, 130_000_000)]);
     assert_eq!(outcomes[0].lost(), 0, "the queue that wants little loses nothing");
     assert_near("both queues", together(&outcomes), 100e6, 0.005);
+    lab.down(&pair.a, "a0");
+}
+
+/// Queues that several processors serve at once send no more than the rate, the burst and a batch each; a flow keeps its order, and what is lost is
+/// counted.
+fn processors_share(lab: &Lab) {
+    let pair = steered(lab);
+    // A veth hands packets to the processor that sends them. Here, one takes them all, so the order in which they were sent remains.
+    let first = lab.file("first", "1");
+    for queue in 0..QUEUES {
+        pair.b.exec(&format!("cp {} /sys/class/net/b0/queues/rx-{queue}/rps_cpus", first.display())).ok();
+    }
+    let classes = json!([{ "id": 0, "weight": 1, "limit": 50 }, { "id": 1, "weight": 3, "limit": 50 }]);
+    lab.up(&pair.a, "a0", &lab.policy(&policy("20mbit", classes)), &[]);
+    let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(queue % 2, queue), &[1514], 5_000_000)).collect();
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    std::thread::sleep(SETTLE);
+    let sent_bytes = || pair.a.qdiscs("a0").iter().find(|one| one.root).expect("a root").bytes;
+    let (from_ns, before) = (traffic::now_ns(), sent_bytes());
+    std::thread::sleep(Duration::from_secs(3));
+    let (sent, until_ns) = (sent_bytes() - before, traffic::now_ns());
+    let outcomes = streams.finish(|| dropped(lab, &pair));
+    // A batch is a frame at this rate, and the burst two of them.
+    let most = (until_ns - from_ns) / 1000 * 20 / 8 + (2 + u64::from(QUEUES)) * 1514;
+    assert!(sent <= most, "{sent} bytes of {most}");
+    assert!(outcomes.iter().all(Outcome::in_order), "a flow stays on its queue");
+    assert!(outcomes.iter().any(|one| one.lost() > 0), "more was offered than the rate");
+    assert!(sent_by_queue(&pair).iter().all(|pkts| *pkts > 20), "{:?}", sent_by_queue(&pair));
+    assert_eq!(told_by_queue(lab, &pair), sent_by_queue(&pair), "status tells of each queue what tc does");
     lab.down(&pair.a, "a0");
 }
 

@@ -17,6 +17,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Bytes of a page of memory, or a multiple of them: the least alignment that each of our architectures takes.
+const PAGE_BYTES: usize = 65_536;
+
 /// Look-ups of BPF programs.
 struct Programs;
 
@@ -24,6 +27,16 @@ impl Readers for Programs {
     fn wait(&mut self) {
         wait_for_readers();
     }
+}
+
+/// A zeroed tree of which a few parts are to be written. The kernel would fill each part that is touched with a huge page of 2 MiB, and clear it.
+fn sparse_tree() -> Box<abi::sl_tree> {
+    let mut tree = abi::boxed_zeroed::<abi::sl_tree>();
+    let (from, bytes) = (std::ptr::from_mut(&mut *tree).cast::<u8>(), size_of::<abi::sl_tree>());
+    let before = from.align_offset(PAGE_BYTES);
+    // SAFETY: whole pages of the tree, which are ours; the advice changes nothing that is in them. A kernel without huge pages refuses, which is no harm.
+    unsafe { libc::madvise(from.add(before).cast(), (bytes - before) & !(PAGE_BYTES - 1), libc::MADV_NOHUGEPAGE) };
+    tree
 }
 
 /// The pinned maps of a tree.
@@ -74,7 +87,7 @@ impl TreeMaps {
     /// As [`TreeMaps::running`], of the link, the sites and these leaves only, with the kinds of queues of all leaves.
     pub fn running_part(&self, leaves: &[u32]) -> TreeTable {
         let waiting = self.waiting();
-        let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
+        let mut copy = sparse_tree();
         let node = |number: usize| offset_of!(abi::sl_tree, node) + number * size_of::<abi::sl_node>();
         let leaf = |number: usize| offset_of!(abi::sl_tree, leaf) + number * size_of::<abi::sl_leaf>();
         let inner = |number: usize| offset_of!(abi::sl_tree, inner) + number * size_of::<abi::sl_inner>();

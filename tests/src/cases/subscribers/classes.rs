@@ -229,7 +229,7 @@ pub fn requests_and_ranks(lab: &Lab) {
         plan["scheduler"] = scheduler.into();
         plan["classes"] =
             json!([{ "id": 0, "name": "calls" }, { "id": 1, "name": "rest" }, { "id": 4, "name": "bulk" }]);
-        for (class, keys) in [(0, calls), (1, rest)] {
+        for (class, keys) in [(0, &calls), (1, &rest), (2, &calls)] {
             plan["classes"][class].as_object_mut().expect("a class").extend(keys.as_object().expect("keys").clone());
         }
         if scheduler == "pifo" {
