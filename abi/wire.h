@@ -9,6 +9,7 @@
 #include "types.h"
 
 #define SL_WIRE_QUEUES      64u /* of an interface, at most */
+#define SL_WIRE_WORKERS     8u /* at most: worker n has receive queue n of both interfaces */
 /* A worker that has not been seen for so long is taken for dead: packets pass it by. */
 #define SL_WIRE_PATIENCE_NS 50000000ULL
 /*

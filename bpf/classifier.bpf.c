@@ -113,12 +113,17 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	struct sl_xdp_meta *meta;
 	struct sl_headers *h;
 	int answer;
+	u32 queue;
 
 	a->class = -1;
 	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
 	if (!t || t->class_from == SL_FROM_MARK || t->fields & (SL_FIELD_VLAN | SL_FIELD_PCP | SL_FIELD_MARK))
 		return XDP_PASS;
 	request.now_ns = bpf_ktime_get_ns();
+	if (sl_is_wire) {
+		queue = ctx->rx_queue_index;
+		request.flags = (u8)(sl_min(queue, 15) * SL_RECEIVE_QUEUE);
+	}
 	if (!sl_admit_plain(a, (void *)(long)ctx->data, (void *)(long)ctx->data_end, &request, SL_MAY_DROP, t)) {
 		h = sl_headers_at_hand(SL_NO_TAG, 0, ctx->ingress_ifindex);
 		if (!h)

@@ -28,8 +28,15 @@ struct sl_request {
 enum sl_request_flags {
 	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
 	SL_CONTROL = 2, /* a built-in rule has chosen its class */
-	SL_FLOW_IS_SET = 4 /* flow, hash and ecn are set; used at the queue only */
+	SL_FLOW_IS_SET = 4, /* flow, hash and ecn are set; used at the queue only */
+	SL_RECEIVE_QUEUE = 16 /* times this, on a wire: the receive queue, in the bits above; 15: that, or a later one */
 };
+
+/* The receive queue of a packet on a wire. */
+static __always_inline u32 sl_receive_queue(const struct sl_request *d)
+{
+	return d->flags / SL_RECEIVE_QUEUE;
+}
 
 /* Headers that rules may ask for and that are not what makes a flow, as sl_tables.metadata has them. */
 static __always_inline u64 sl_metadata(const struct sl_headers *h)

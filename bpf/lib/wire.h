@@ -8,6 +8,7 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include "sched_conf.h"
+#include "shared_maps.h"
 #include "wire_leaf.h"
 #include "worker.h"
 

@@ -97,6 +97,7 @@ fn compile(policy: &Resolved) {
         ingress_rate: policy.link_rate,
         virtual_queues: true,
         queues: 4,
+        queues_of: sluice_tables::Queues::Transmit,
         mtu_bytes: 1500,
         header_bytes: 14,
         interfaces: &interfaces,

@@ -118,6 +118,17 @@ impl Process {
         self.running.signal(signal).unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// The numbers of the threads of the process that have this name.
+    pub fn threads(&self, name: &str) -> Vec<i32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.running.id())).into_iter().flatten();
+        let numbers = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        let named = |number: &i32| {
+            let comm = std::fs::read_to_string(format!("/proc/{}/task/{number}/comm", self.running.id()));
+            comm.is_ok_and(|comm| comm.trim_end() == name)
+        };
+        numbers.filter(named).collect()
+    }
+
     /// Waits for the process's end.
     #[track_caller]
     pub fn finish(self) -> Output {

@@ -10,6 +10,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const NEXT: i32 = -1;
 const SHOT: i32 = 2;
 
+/// Offset of the destination port in a frame without a VLAN tag, behind an IPv4 header without options.
+const DESTINATION_PORT: i32 = 36;
+/// Offset of queue_mapping in struct __sk_buff (include/uapi/linux/bpf.h).
+const QUEUE_MAPPING: i16 = 12;
 /// Offset of tc_index in struct __sk_buff (include/uapi/linux/bpf.h).
 const TC_INDEX: i16 = 44;
 
@@ -45,6 +49,8 @@ pub enum Verdict {
     Drop,
     /// Redirected to the interface with this number, from tc.
     Redirect(u32),
+    /// Passed on, from tc on departure, to the tx queue that the lowest bits of its destination port name. Packets have Ethernet and IPv4 headers.
+    ByPort { mask: u16 },
     /// Passed on, from tc, with the tag that follows the last packet's and this class: all tags are used in turn.
     Forge(u32),
 }
@@ -98,6 +104,17 @@ impl Program {
                     insn(BPF_ALU64 | BPF_OR | BPF_K, BPF_REG_2, 0, class as i32),
                     insn(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0xffff),
                     bpf_insn { off: TC_INDEX, ..insn(BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_2, 0) },
+                    mov(BPF_REG_0, NEXT),
+                ];
+            }
+            (Verdict::ByPort { mask }, _) => {
+                code = vec![
+                    insn(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0),
+                    insn(BPF_LD | BPF_ABS | BPF_H, 0, 0, DESTINATION_PORT),
+                    insn(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_0, 0, i32::from(mask)),
+                    // The kernel takes one less for the number of the queue (skb_tx_hash).
+                    insn(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_0, 0, 1),
+                    bpf_insn { off: QUEUE_MAPPING, ..insn(BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_0, 0) },
                     mov(BPF_REG_0, NEXT),
                 ];
             }

@@ -63,6 +63,16 @@ pub struct Direction {
     pub link_fill: Option<f64>,
     pub classes: Vec<Class>,
     pub parsed: BTreeMap<String, Count>,
+    #[serde(default)]
+    pub tx_queues: Vec<TxQueue>,
+    pub lost: Option<Marked>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct TxQueue {
+    pub queue: u16,
+    pub sent: Count,
+    pub lost: Option<Marked>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -258,6 +258,7 @@ fn building(bench: &mut Bench, all: &[Five]) -> Result<()> {
                 ingress_rate: None,
                 virtual_queues: false,
                 queues: 0,
+                queues_of: sluice_tables::Queues::Transmit,
                 mtu_bytes: 1500,
                 header_bytes: 14,
                 interfaces: &[],

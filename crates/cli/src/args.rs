@@ -307,6 +307,7 @@ pub struct Watch {
 Examples:
   sluice wire eth0 eth1 --policy gaming --rate 95mbit/38mbit
   sluice wire eth0 eth1
+  sluice wire eth0 eth1 --policy gaming --rate 8gbit --workers 4
 
 The second one goes on with a wire whose process has ended. Other commands see each interface as a managed one whose arrivals are queued: sluice status \
 eth0, sluice apply eth0 POLICY, sluice top.")]
@@ -320,9 +321,29 @@ pub struct Wire {
     /// Shape what arrives at the first interface to this rate, and what arrives at the second one to the rate behind the slash
     #[arg(long, value_name = "RATE[/RATE]", requires = "policy", allow_hyphen_values = true)]
     pub rate: Option<String>,
+    /// The threads that move packets, 1 to 8, each with a receive queue of both interfaces; auto: as many as there are receive queues
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
+    pub workers: Workers,
+    /// Ask the drivers for packets while there are any, instead of waiting for their interrupts: less delay for more processor time
+    #[arg(long)]
+    pub busy_poll: bool,
     /// Print notes too
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// The threads of a wire; none: as many as there are receive queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workers(pub Option<u32>);
+
+fn workers(text: &str) -> Result<Workers, String> {
+    if text == "auto" {
+        return Ok(Workers(None));
+    }
+    match text.parse() {
+        Ok(number) if (1..=sluice_abi::SL_WIRE_WORKERS).contains(&number) => Ok(Workers(Some(number))),
+        _ => Err(format!("write auto, or a number from 1 to {}", sluice_abi::SL_WIRE_WORKERS)),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -330,7 +351,7 @@ pub struct Status {
     /// The interface, or the key of a subscriber; without it, all interfaces of this network namespace
     #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: Option<String>,
-    /// Show each tx queue that has a scheduler of its own; JSON always has them
+    /// Show each tx queue, or worker of a wire, that has a scheduler of its own; JSON always has them
     #[arg(long)]
     pub queues: bool,
     /// Print JSON

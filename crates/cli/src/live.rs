@@ -26,6 +26,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
             engine: args.engine.engine(),
             hook: args.classifier.hook(),
             partner: None,
+            workers: None,
             force: args.force,
             restored: args.restore != RestoreArg::Configured,
             message: args.message.clone(),

@@ -107,6 +107,9 @@ fn text(status: &Status, queues: bool, color: bool) -> String {
             ));
             lines.push(format!("{}", table(direction)));
             lines.extend(queues.then(|| tx_queues(direction)));
+            if let Some(lost) = direction.lost.filter(|lost| lost.pkts > 0) {
+                lines.push(format!("  lost by the wire: {} packets", lost.pkts));
+            }
         }
     }
     if let Some(tree) = &status.tree {
@@ -317,22 +320,27 @@ fn table(direction: &DirectionStatus) -> Table {
     table
 }
 
-/// The tx queues of a direction, in a table, or that there is one queue.
+/// The tx queues of a direction, or the workers of a wire, in a table, or that there is one queue.
 fn tx_queues(direction: &DirectionStatus) -> String {
     if direction.tx_queues.is_empty() {
         return "  one queue holds all packets".to_owned();
     }
+    let of_wire = direction.lost.is_some();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  tx queue", "sent", "bytes", "dropped", "queued"]);
+    let mut header = vec![if of_wire { "  worker" } else { "  tx queue" }, "sent", "bytes", "dropped", "queued"];
+    header.extend(of_wire.then_some("lost"));
+    table.set_header(header);
     for one in &direction.tx_queues {
-        table.add_row([
+        let mut row = vec![
             Cell::new(format!("  {}", one.queue)),
             number(one.sent.pkts),
             Cell::new(terminal::bytes(one.sent.bytes)).set_alignment(CellAlignment::Right),
             number(one.dropped.pkts),
             number(one.backlog.pkts),
-        ]);
+        ];
+        row.extend(one.lost.map(|lost| number(lost.pkts)));
+        table.add_row(row);
     }
     format!("{table}")
 }

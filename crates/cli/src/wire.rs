@@ -10,7 +10,7 @@ use sd_notify::NotifyState;
 use sluice_kernel::{Engine, UpRequest, wire};
 use sluice_policy::network::Way;
 use sluice_policy::{Context, Rate};
-use sluice_wire::{Ended, Wire};
+use sluice_wire::{Ended, Noticed, Wire};
 
 pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -25,6 +25,7 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     match &args.policy {
         Some(policy) => {
             let requests = [request(policy, first, second, rates[0])?, request(policy, second, first, rates[1])?];
+            let requests = requests.map(|request| UpRequest { workers: args.workers.0, ..request });
             match claim.make(&requests)? {
                 Some(all) => {
                     for done in all {
@@ -37,9 +38,9 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
                 }
             }
         }
-        None => claim.require(names)?,
+        None => claim.require(names, args.workers.0)?,
     }
-    let ended = move_packets(names, &interrupt);
+    let ended = move_packets(names, args.busy_poll, &interrupt);
     match ended {
         Ok(Ended::Asked) => {
             claim.unmake()?;
@@ -63,8 +64,8 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     }
 }
 
-fn move_packets(names: [&str; 2], interrupt: &Interrupt) -> Result<Ended, Failure> {
-    let mut wire = Wire::open(names)?;
+fn move_packets(names: [&str; 2], busy_poll: bool, interrupt: &Interrupt) -> Result<Ended, Failure> {
+    let mut wire = Wire::open(names, busy_poll)?;
     for (name, zero_copy) in names.iter().zip(wire.zero_copy()?) {
         let how = if zero_copy {
             "its driver writes packets into our memory"
@@ -73,9 +74,24 @@ fn move_packets(names: [&str; 2], interrupt: &Interrupt) -> Result<Ended, Failur
         };
         outln!("{name}: {how}");
     }
+    if wire.workers() > 1 {
+        outln!("{} workers, each with a receive queue of both interfaces, share the rate", wire.workers());
+    }
     outln!("packets pass; stop with Ctrl-C");
     tell_systemd(&[NotifyState::Ready]);
-    Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]))?)
+    let workers = wire.workers();
+    Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]), |noticed| report_queues(noticed, workers))?)
+}
+
+/// Tells of queues that have come or gone while the wire runs. Packets go on passing: those of queues without a worker unshaped.
+fn report_queues(noticed: &Noticed, workers: usize) {
+    match noticed {
+        Noticed::ReceiveQueues(name, queues) => eprintln!(
+            "{name} has {queues} receive queues now, and the wire {workers} workers: packets of queues without a worker pass unshaped; ethtool -L {name} \
+             combined {workers} (or rx {workers} tx {workers}), or start the wire again"
+        ),
+        Noticed::Whole(name) => eprintln!("{name} has {workers} receive queues again, as many as the wire has workers"),
+    }
 }
 
 /// Tells the service manager, if it has asked (NOTIFY_SOCKET). One that does not listen does no harm.
@@ -120,6 +136,7 @@ fn request(policy: &str, interface: &str, partner: &str, rate: Option<Rate>) -> 
         engine: Some(Engine::Xsk),
         hook: None,
         partner: Some(partner.to_owned()),
+        workers: None,
         force: false,
         restored: false,
         message: None,

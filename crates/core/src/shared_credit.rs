@@ -1,9 +1,10 @@
-//! Schedulers of several tx queues that share one link: its rate, and the ceilings, guarantees and weights of classes hold for all of them together
+//! Schedulers of several queues that share one link: its rate, and the ceilings, guarantees and weights of classes hold for all of them together
 //! (`sched/shared_credit.h`, `sched/shared_shares.h`, `sched/shared_dequeue.h`).
 
 use crate::{RawVerdict, Scheduler, Verdict};
 use sluice_abi as abi;
 use std::cell::UnsafeCell;
+use std::ptr::NonNull;
 
 /// One build of the functions that instances share a link by, as `sl_shared_core` of `shared_credit.c` lists them.
 #[repr(C)]
@@ -243,5 +244,65 @@ impl Instance {
     pub fn stop(&mut self, link: &Link, conf: &Conf, now_ns: u64) {
         // SAFETY: as in dequeue.
         unsafe { (SharedCore::built_in().stop)(&mut *self.own, link.as_ptr(), &*conf.0, now_ns) }
+    }
+}
+
+/// The part in a link of a scheduler whose state is in memory that others read, such as the maps of a wire.
+pub struct Share {
+    own: NonNull<abi::sl_shared_instance>,
+    link: NonNull<abi::sl_shared_link>,
+    conf: Box<abi::sl_shared_conf>,
+}
+
+// SAFETY: the instance is this value's alone, and the words of the link are changed by the atomic operations of the core alone.
+unsafe impl Send for Share {}
+
+impl Share {
+    /// The instance whose state is here, of the link whose words are there. It has no configuration yet.
+    ///
+    /// # Safety
+    ///
+    /// Both are whole and aligned, and stay where they are as long as the value. Nothing else writes the instance, and the words of the link are changed
+    /// by atomic operations alone. The number of the instance is that of no other of this link.
+    pub unsafe fn at(own: NonNull<abi::sl_shared_instance>, link: NonNull<abi::sl_shared_link>) -> Share {
+        assert!(SharedCore::built_in().fits(), "the core was compiled with other structs");
+        Share { own, link, conf: abi::boxed_zeroed() }
+    }
+
+    /// Whether there is a rate to share.
+    pub fn is_shared(&self) -> bool {
+        self.conf.link.cost > 0
+    }
+
+    /// The link has this configuration from now on: the instance leaves its classes, and keeps its debts alone.
+    pub fn configure(&mut self, conf: Box<abi::sl_shared_conf>) {
+        // SAFETY: own is this instance's, and the words of the link are changed by atomic operations.
+        unsafe { (SharedCore::built_in().renew)(self.own.as_ptr(), self.link.as_ptr()) }
+        self.conf = conf;
+    }
+
+    /// The next packet that a scheduler is to send as this instance, or the time to wait.
+    pub fn dequeue(&mut self, scheduler: &mut Scheduler, now_ns: u64) -> Verdict {
+        let mut raw = RawVerdict::default();
+        // SAFETY: all are whole; the scheduler and own are this instance's, the words of the link are changed by atomic operations, and the
+        // configuration is only read.
+        unsafe {
+            let (own, link) = (self.own.as_ptr(), self.link.as_ptr());
+            (SharedCore::built_in().dequeue)(&mut *scheduler.state, own, link, &*self.conf, now_ns, &mut raw)
+        };
+        raw.into()
+    }
+
+    /// Whether a scheduler without packets is to be asked once more, so that the instance leaves classes, or gives back credit that others lack.
+    pub fn has_to_rest(&self) -> bool {
+        // SAFETY: own is whole, and this instance's alone.
+        let own = unsafe { self.own.as_ref() };
+        own.joined != 0 || (own.scarce != 0 && own.credit_bytes > 0)
+    }
+
+    /// Leaves the link, and gives back what it has drawn: the packets are gone.
+    pub fn stop(&mut self, now_ns: u64) {
+        // SAFETY: as in dequeue.
+        unsafe { (SharedCore::built_in().stop)(self.own.as_ptr(), self.link.as_ptr(), &*self.conf, now_ns) }
     }
 }

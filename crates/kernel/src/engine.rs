@@ -26,6 +26,7 @@ pub(crate) mod verify;
 pub(crate) mod xsk;
 pub(crate) mod xsk_checks;
 mod xsk_tree;
+pub(crate) mod xsk_workers;
 
 use crate::bpf::mapped::Mapped;
 use crate::bpf::object::Loader;

@@ -84,7 +84,7 @@ pub struct Record {
     /// Whether the policy has a class tree.
     #[serde(default)]
     pub class_tree: bool,
-    /// Number of queues with a scheduler each; 0: one scheduler at the root serves all.
+    /// Number of queues with a scheduler each: tx queues, or on a wire receive queues; 0: one scheduler serves all.
     pub queues: u32,
     /// Tag of the policy in the `tc_index` of packets.
     pub tag: u16,
@@ -190,6 +190,11 @@ impl Record {
     /// Name of the device whose scheduler queues what arrives: with engine `xsk`, the interface itself.
     pub fn arrivals_are_queued_on(&self) -> String {
         if self.partner.is_some() { self.interface.clone() } else { self.ingress_device() }
+    }
+
+    /// Workers of a wire, each with a receive queue and a scheduler.
+    pub(crate) fn workers(&self) -> u32 {
+        self.queues.max(1)
     }
 
     /// Name of the interface that queued packets leave by: what arrives at a side of a wire leaves by the other one.

@@ -161,15 +161,19 @@ pub struct DirectionStatus {
     pub classes: Vec<ClassStatus>,
     /// Packets by the outcome of parsing, where the hooks have seen them.
     pub parsed: BTreeMap<&'static str, Count>,
-    /// The tx queues by number, where each has a scheduler; what they count is in the classes, too.
+    /// The tx queues by number, where each has a scheduler, or the workers of a wire, if it has several; what they count is in the classes, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tx_queues: Vec<TxQueueStatus>,
+    /// Packets that a wire took from the kernel and could neither queue nor send: those that workers held when they hung or were killed, and those for a link
+    /// that was down. None: this is no wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Packets>,
 }
 
-/// The status of the scheduler of one tx queue.
+/// The status of the scheduler of one tx queue, or of one worker of a wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TxQueueStatus {
-    /// Number of the tx queue, from 0.
+    /// Number of the tx queue, or of the receive queue of a worker, from 0.
     pub queue: u16,
     /// Packets and bytes that left.
     pub sent: Count,
@@ -177,6 +181,9 @@ pub struct TxQueueStatus {
     pub dropped: Count,
     /// Packets and bytes now queued.
     pub backlog: Count,
+    /// Packets that the worker of a wire has lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Packets>,
 }
 
 /// The status of one class in one direction.

@@ -3,6 +3,7 @@
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::link::LinkQueues;
+use crate::rate::Rate;
 use crate::policy::{Exceed, Mode, Policy};
 use crate::resolved::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
@@ -27,8 +28,18 @@ impl Resolved {
         self.network.is_some() || self.link_rate.is_some() || self.classes.iter().any(waits)
     }
 
-    /// The reason why the rates of the policy hold in one queue only. None: they hold over several queues too, or there are none.
+    /// The reason why the rates of the policy hold in one queue of departures only. None: they hold over several queues too, or there are none.
     pub fn needs_one_queue(&self) -> Option<OneQueue> {
+        self.needs_one_queue_at(self.link_rate)
+    }
+
+    /// The reason why a wire with this policy has one worker only. None: its rates hold over several workers, too.
+    pub fn needs_one_worker(&self) -> Option<OneQueue> {
+        self.needs_one_queue_at(self.ingress_rate)
+    }
+
+    /// As [`Resolved::needs_one_queue`], of queues that are shaped to this rate.
+    fn needs_one_queue_at(&self, link_rate: Option<Rate>) -> Option<OneQueue> {
         let because = |why: String, cure, key, class| Some(OneQueue { why, cure, key, class });
         if !self.arrivals_of.is_empty() {
             return because("arrivals of a group have one queue".to_owned(), "remove it", "/link/queues", None);
@@ -37,7 +48,7 @@ impl Resolved {
             let what = if network.is_class_tree() { "a class tree" } else { "subscribers" };
             return because(format!("{what} need one queue"), "use flat classes", "/link/queues", None);
         }
-        if !self.is_limited() {
+        if link_rate.is_none() && !self.is_limited() {
             return None;
         }
         let of_scheduler = match self.scheduler {
@@ -46,12 +57,12 @@ impl Resolved {
             _ => None,
         };
         if let Some(why) = of_scheduler {
-            let cure = "use \"weighted_fair_queuing\", with a \"rate\" for the urgent class, or `\"queues\": \"one\"`";
+            let cure = "use \"weighted_fair_queuing\", with a \"rate\" for the urgent class";
             return because(why.to_owned(), cure, "/scheduler", None);
         }
-        if self.link_rate.is_none() {
+        if link_rate.is_none() {
             let cure =
-                "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`, or `\"queues\": \"one\"`";
+                "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`";
             return because(
                 "rates of classes are shared below a rate of the link only".to_owned(),
                 cure,
@@ -67,7 +78,7 @@ impl Resolved {
         let policed = |class: &&ResolvedClass| class.exceed == Exceed::Police && class.ceil.is_some();
         if let Some(class) = self.classes.iter().find(policed) {
             let why = format!("class {} drops what exceeds its ceiling, which needs one queue", named(class));
-            let cure = "write `\"shape\": true`, or `\"queues\": \"one\"`";
+            let cure = "write `\"shape\": true`";
             return because(why, cure, "/police", Some(class.id));
         }
         None
@@ -75,11 +86,14 @@ impl Resolved {
 }
 
 /// The error of a policy that asks for all tx queues and needs one.
-pub(crate) fn refused(policy: &Policy, resolved: &Resolved) -> Option<Diagnostic> {
+pub(crate) fn refused(policy: &Policy, resolved: &Resolved, on_a_wire: bool) -> Option<Diagnostic> {
     if policy.link.queues != LinkQueues::All || policy.mode == Mode::ClassifyOnly {
         return None;
     }
-    let OneQueue { why, cure, key, class } = resolved.needs_one_queue()?;
+    let needs = if on_a_wire { resolved.needs_one_worker() } else { resolved.needs_one_queue() };
+    let OneQueue { why, cure, key, class } = needs?;
+    let is_flat = resolved.network.is_none() && resolved.arrivals_of.is_empty();
+    let cure = if is_flat { format!("{cure}, or `\"queues\": \"one\"`") } else { cure.to_owned() };
     let finding = Diagnostic::error(Kind::Conflict, format!("all tx queues cannot be used: {why}"));
     let finding = finding.at(policy.origin.span("/link/queues"), "asked for here").help(cure);
     let place = class.and_then(|id| policy.classes.iter().position(|class| class.id == id));

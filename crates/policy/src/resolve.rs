@@ -161,7 +161,7 @@ fn flat(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
         not_on_tc: not_on_tc.map(|finding| Diagnostics::new(source.clone(), vec![finding])),
         remarks: Diagnostics::default(),
     };
-    if let Some(finding) = one_queue::refused(policy, &resolved) {
+    if let Some(finding) = one_queue::refused(policy, &resolved, context.engine == Engine::Xsk) {
         findings.push(finding);
         return Err(Diagnostics::new(source, findings));
     }

@@ -50,14 +50,35 @@ pub struct Context<'a> {
     pub ingress_rate: Option<Rate>,
     /// Whether programs cannot look into the queue of arrivals, so that each class gets a virtual one, by which packets are dropped early.
     pub virtual_queues: bool,
-    /// Number of tx queues with a scheduler each; 0: one scheduler serves all. If departures are shaped, they share the rate.
+    /// Number of queues with a scheduler each; 0: one scheduler serves all. If their direction is shaped, they share its rate.
     pub queues: u32,
+    /// The direction that has them: departures of tx queues, or on a wire arrivals of receive queues.
+    pub queues_of: Queues,
     /// Bytes of link-layer header that the host counts in a packet's length: 14 for Ethernet, 0 without a header.
     pub header_bytes: u32,
     /// Largest network-layer packet that is no super-packet, bytes.
     pub mtu_bytes: u32,
     /// The interfaces of the machine: name and index.
     pub interfaces: &'a [(String, u32)],
+}
+
+/// The queues of which each has a scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queues {
+    /// Those that packets depart by.
+    Transmit,
+    /// Those that packets arrive by, on a wire.
+    Receive,
+}
+
+impl Queues {
+    /// The direction of their packets (`enum sl_direction`).
+    pub fn direction(self) -> u32 {
+        match self {
+            Queues::Transmit => abi::SL_EGRESS,
+            Queues::Receive => abi::SL_INGRESS,
+        }
+    }
 }
 
 /// The values of the maps.

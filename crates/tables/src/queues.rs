@@ -38,7 +38,7 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
         fill(to, class, levels.level(class), direction);
         fill_queue(to, class, link_rate);
     }
-    if direction == abi::SL_EGRESS && shared::is_shared(policy, context) {
+    if shared::rate(policy, context, direction).is_some() {
         shared::leave_out_rates(&mut conf);
     }
     conf

@@ -1,20 +1,27 @@
-//! The link that the schedulers of several tx queues share: its rate, and the ceilings, guarantees and weights of classes over all of them.
+//! The link that the schedulers of several queues share: its rate, and the ceilings, guarantees and weights of classes over all of them.
 
 use crate::levels::Levels;
-use crate::{Context, bucket};
+use crate::{Context, Queues, bucket};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf};
-use sluice_policy::{Bytes, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Rate, Resolved, ResolvedClass, Scheduler};
 
 /// Weights are numbers of 16 bits.
 const MOST_WEIGHT: u32 = u16::MAX as u32;
 
-/// Whether the schedulers of departures share the rate of the link.
-pub(crate) fn is_shared(policy: &Resolved, context: &Context) -> bool {
-    context.queues > 0 && context.egress_rate.is_some() && policy.needs_one_queue().is_none()
+/// The rate that the schedulers of this direction share, if they share one.
+pub(crate) fn rate(policy: &Resolved, context: &Context, direction: u32) -> Option<Rate> {
+    if context.queues == 0 || direction != context.queues_of.direction() {
+        return None;
+    }
+    let (rate, needs_one) = match context.queues_of {
+        Queues::Transmit => (context.egress_rate, policy.needs_one_queue()),
+        Queues::Receive => (context.ingress_rate, policy.needs_one_worker()),
+    };
+    rate.filter(|_| needs_one.is_none())
 }
 
-/// A scheduler of one tx queue has no rates of its own.
+/// A scheduler of one queue of several has no rates of its own.
 pub(crate) fn leave_out_rates(conf: &mut abi::sl_sched_conf) {
     (conf.link_cost, conf.link_burst_ns) = (0, 0);
     for class in &mut conf.classes {
@@ -25,7 +32,7 @@ pub(crate) fn leave_out_rates(conf: &mut abi::sl_sched_conf) {
 
 /// The configuration of the link that schedulers share; zeroes if they share none.
 pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_conf> {
-    let Some(rate) = context.egress_rate.filter(|_| is_shared(policy, context)) else { return abi::boxed_zeroed() };
+    let Some(rate) = rate(policy, context, context.queues_of.direction()) else { return abi::boxed_zeroed() };
     let burst_ns = bucket::link_burst_ns(policy.link_burst, rate);
     let weights = Weights::of(policy);
     let mut classes = [Class::default(); abi::SL_CLASSES as usize];
@@ -116,6 +123,25 @@ mod tests {
         assert!(egress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0));
         assert!(egress.classes[2].limit_pkts > 0 && egress.classes[2].weight == 7);
         assert!(shared.sched[abi::SL_INGRESS as usize].link_cost > 0, "arrivals have one queue");
+    }
+
+    #[test]
+    fn workers_of_a_wire_share_the_rate_of_arrivals() {
+        let (resolved, context) = testing::resolved(POLICY);
+        let resolved = sluice_policy::Resolved { link_rate: None, ingress_rate: Some(Rate(2_000_000_000)), ..resolved };
+        let context =
+            Context { egress_rate: None, ingress_rate: resolved.ingress_rate, queues: 4, queues_of: Queues::Receive, ..context };
+        let on_a_wire = compile(&resolved, &context).unwrap();
+        let conf = &on_a_wire.shared_link;
+        assert_eq!(conf.instances, 4);
+        assert_eq!(conf.link.cost, (4u64 << 20) + 1, "4 ns a byte, rounded up");
+        assert_eq!([0, 1, 2].map(|class| conf.classes[class].weight), [3, 1, 7]);
+        let ingress = &on_a_wire.sched[abi::SL_INGRESS as usize];
+        assert!(ingress.link_cost == 0 && ingress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0));
+        assert!(ingress.classes[2].limit_pkts > 0);
+        let one = compile(&resolved, &Context { queues: 0, ..context }).unwrap();
+        assert_eq!(one.shared_link.link.cost, 0);
+        assert!(one.sched[abi::SL_INGRESS as usize].link_cost > 0, "one worker has the rate");
     }
 
     #[test]

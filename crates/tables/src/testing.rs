@@ -15,6 +15,7 @@ pub(crate) fn resolved(text: &str) -> (Resolved, Context<'static>) {
         ingress_rate: None,
         virtual_queues: false,
         queues: 0,
+        queues_of: crate::Queues::Transmit,
         header_bytes: 14,
         mtu_bytes: 1500,
         interfaces: &[],

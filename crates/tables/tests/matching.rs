@@ -53,6 +53,7 @@ fn compiled(policy: &Policy) -> Compiled {
         ingress_rate: None,
         virtual_queues: false,
         queues: 0,
+        queues_of: sluice_tables::Queues::Transmit,
         header_bytes: 14,
         mtu_bytes: 1500,
         interfaces: &interfaces,

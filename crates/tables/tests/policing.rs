@@ -46,6 +46,7 @@ fn tables_of(text: String) -> Box<abi::sl_tables> {
         ingress_rate: None,
         virtual_queues: false,
         queues: 0,
+        queues_of: sluice_tables::Queues::Transmit,
         header_bytes: 14,
         mtu_bytes: 1500,
         interfaces: &[],

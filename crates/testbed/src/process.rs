@@ -136,6 +136,11 @@ impl Process {
             .map_err(|e| Error::system(format!("cannot send {signal} to {}: {e}", self.name)))
     }
 
+    /// Number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The lines that the program wrote so far.
     pub fn lines(&self) -> Vec<Line> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()

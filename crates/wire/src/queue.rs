@@ -5,6 +5,7 @@ use crate::handed::Handed;
 use sluice_abi as abi;
 use sluice_core::each_host::HostsCore;
 use sluice_core::hierarchy::{self, Tree};
+use sluice_core::shared_credit::Share;
 use sluice_core::{Packet, Scheduler, Verdict};
 use sluice_error::Result;
 use sluice_kernel::wire::{self, FlatQueue, Terms, TreeQueue};
@@ -21,6 +22,8 @@ pub enum Queue {
 /// The scheduler of flat classes.
 pub struct Flat {
     scheduler: Scheduler,
+    /// Its part in the rate that several workers share.
+    share: Option<Share>,
     maps: FlatQueue,
 }
 
@@ -36,7 +39,10 @@ impl Queue {
         match maps {
             wire::Queue::Flat(maps) => {
                 // SAFETY: the state is in a mapping that `maps` keeps, and the process has claimed the wire: nothing else writes it.
-                Queue::Flat(Flat { scheduler: unsafe { Scheduler::at(maps.state()) }, maps })
+                let scheduler = unsafe { Scheduler::at(maps.state()) };
+                // SAFETY: likewise; an instance is its worker's alone, and all workers change the words of the link by the core.
+                let share = maps.shared.as_ref().map(|own| unsafe { Share::at(own.instance(), own.link()) });
+                Queue::Flat(Flat { scheduler, share, maps })
             }
             wire::Queue::Tree(maps) => {
                 // SAFETY: as above; the hook adds to what it counts atomically.
@@ -66,6 +72,9 @@ impl Queue {
     pub fn follow(&mut self, terms: &Terms, now_ns: u64) -> Result<()> {
         if let Queue::Flat(flat) = self {
             flat.scheduler.configure(&*flat.maps.conf(terms)?, now_ns);
+            if let (Some(share), Some(link)) = (&mut flat.share, &flat.maps.shared) {
+                share.configure(link.conf(terms)?);
+            }
         }
         Ok(())
     }
@@ -107,7 +116,10 @@ impl Queue {
     /// The next packet to send, or the time to wait.
     pub fn dequeue(&mut self, now_ns: u64) -> Verdict {
         match self {
-            Queue::Flat(flat) => flat.scheduler.dequeue(now_ns),
+            Queue::Flat(flat) => match sharing(&mut flat.share) {
+                Some(share) => share.dequeue(&mut flat.scheduler, now_ns),
+                None => flat.scheduler.dequeue(now_ns),
+            },
             Queue::Tree(leaves) => match leaves.tree.dequeue(now_ns) {
                 hierarchy::Verdict::Idle => Verdict::Idle,
                 hierarchy::Verdict::Wait(until_ns) => Verdict::Wait(until_ns),
@@ -118,15 +130,33 @@ impl Queue {
         }
     }
 
+    /// There are no packets: other workers get what this one has drawn and does not need.
+    pub fn rest(&mut self, now_ns: u64) {
+        let Queue::Flat(flat) = self else { return };
+        if let Some(share) = sharing(&mut flat.share).filter(|share| share.has_to_rest()) {
+            share.dequeue(&mut flat.scheduler, now_ns);
+        }
+    }
+
     /// Every packet is gone. Returns how many there were.
     pub fn clear(&mut self, now_ns: u64) -> u64 {
         let lost = self.backlog_pkts();
         match self {
-            Queue::Flat(flat) => flat.scheduler.clear(),
+            Queue::Flat(flat) => {
+                flat.scheduler.clear();
+                if let Some(share) = sharing(&mut flat.share) {
+                    share.stop(now_ns);
+                }
+            }
             Queue::Tree(leaves) => leaves.tree.clear(now_ns),
         }
         lost.into()
     }
+}
+
+/// The part of a worker in a rate that is shared, if one is.
+fn sharing(share: &mut Option<Share>) -> Option<&mut Share> {
+    share.as_mut().filter(|share| share.is_shared())
 }
 
 impl Leaves {

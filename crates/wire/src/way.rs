@@ -1,11 +1,11 @@
-//! One way of a wire: what arrives at one interface, its queue, and what leaves by the other one.
+//! One way of a worker: what arrives at a receive queue of one interface, its scheduler, and what leaves by the other interface.
 
 use crate::congestion;
 use crate::handed::Handed;
 use crate::queue::Queue;
 use sluice_core::Verdict;
 use sluice_error::Result;
-use sluice_kernel::wire::{Side, Terms};
+use sluice_kernel::wire::{End, Side, Terms};
 use sluice_xsk::{Frame, Pool, Port};
 
 /// Packets of a turn of one way.
@@ -25,15 +25,15 @@ pub struct Way {
 }
 
 impl Way {
-    /// Takes over the queue of what arrives at an interface. What a former process held is lost.
+    /// Takes over the queue of what arrives at a receive queue of an interface. What a former process held is lost.
     ///
     /// # Errors
     ///
-    /// The interface is no side of a wire.
-    pub fn open(interface: &str, now_ns: u64) -> Result<Way> {
-        let (side, queue) = Side::open(interface)?;
+    /// The maps are of another version.
+    pub fn open(end: &End, receive_queue: u32, now_ns: u64) -> Result<Way> {
+        let (side, queue) = Side::open(end, receive_queue)?;
         let mut queue = Queue::open(queue);
-        side.count_lost(0, queue.clear(now_ns));
+        side.count_lost(queue.clear(now_ns));
         let live = side.live();
         let terms = side.terms(live)?;
         queue.follow(&terms, now_ns)?;
@@ -60,7 +60,7 @@ impl Way {
             let (front, packet) = pool.bytes(&frame);
             let Some(handed) = Handed::read(front, frame.length_bytes()) else {
                 pool.give_back(frame);
-                return self.side.count_lost(0, 1);
+                return self.side.count_lost(1);
             };
             if handed.tag != self.terms.tag {
                 // The policy has changed since the turn began, or since the packet arrived.
@@ -97,6 +97,7 @@ impl Way {
         let mut count = 0;
         let mut again_ns = Some(if room == 0 { now_ns + ROOM_NS } else { now_ns });
         if self.queue.backlog_pkts() == 0 {
+            self.queue.rest(now_ns);
             return (0, None);
         }
         while count < room {
@@ -130,7 +131,7 @@ impl Way {
             pool.give_back(frame);
         }
         lost += u64::from(port.receive(u32::MAX, pool, |frame, pool| pool.give_back(frame)));
-        self.side.count_lost(0, lost);
+        self.side.count_lost(lost);
         lost
     }
 }

@@ -35,6 +35,8 @@ pub enum Step {
     Bind,
     /// Reading what the kernel says of the socket.
     Ask,
+    /// Asking for busy polling: ENOPROTOOPT where the kernel has none (before 5.11, or without CONFIG_NET_RX_BUSY_POLL).
+    BusyPoll,
 }
 
 /// A refusal of the kernel.
@@ -60,6 +62,7 @@ impl fmt::Display for Refusal {
             Step::Rings => "making its rings",
             Step::Bind => "binding it to the queue",
             Step::Ask => "asking for its state",
+            Step::BusyPoll => "asking for busy polling (SO_PREFER_BUSY_POLL)",
         };
         write!(f, "{doing}: {}", self.error)
     }

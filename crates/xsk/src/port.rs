@@ -1,6 +1,6 @@
 //! Sockets that receive and send, and share their frames: what arrives at one leaves by another without being copied.
 
-use crate::ring::{Ring, Which};
+use crate::ring::{Ring, Which, set_at};
 use crate::socket::{bind, is_zero_copy, open, register};
 use crate::umem::Umem;
 use crate::{Copying, FrameBytes, Refusal, Step};
@@ -41,6 +41,16 @@ impl Pool {
         let umem = Umem::new(frame, frames)?;
         let free = (0..u64::from(frames)).rev().map(|n| n * u64::from(frame.get())).collect();
         Ok(Pool { umem: Arc::new(umem), free })
+    }
+
+    /// Parts of its free frames, as many each, for threads that each have one. What is left over is no part's.
+    pub fn split(self, parts: usize) -> Vec<Pool> {
+        let each = self.free.len() / parts.max(1);
+        self.free
+            .chunks_exact(each.max(1))
+            .take(parts)
+            .map(|free| Pool { umem: Arc::clone(&self.umem), free: free.to_vec() })
+            .collect()
     }
 
     /// Frames that neither a ring nor the caller has.
@@ -128,6 +138,28 @@ impl Port {
         Ok(Port { fill, receive, transmit, completion, fd, umem: Arc::clone(&pool.umem), under_way: 0 })
     }
 
+    /// Has the kernel ask the driver for packets in the calls of this process (`poll_driver`, `kick`), for so long at most and for so many of them, instead
+    /// of by interrupts (SO_PREFER_BUSY_POLL: Documentation/networking/napi.rst and af_xdp.rst).
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no busy polling, or the process may not ask for it.
+    pub fn poll_busily(&self, time_us: u32, packets: u32) -> Result<(), Refusal> {
+        let options =
+            [(libc::SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, time_us), (libc::SO_BUSY_POLL_BUDGET, packets)];
+        for (option, value) in options {
+            let set = set_at(self.fd.as_fd(), (libc::SOL_SOCKET, option), &(value as libc::c_int));
+            set.map_err(|()| Refusal::last(Step::BusyPoll))?;
+        }
+        Ok(())
+    }
+
+    /// Has the driver look at the fill ring, and hand packets over if busy polling was asked for.
+    pub fn poll_driver(&self) {
+        // SAFETY: nothing is received.
+        unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
+    }
+
     /// Lends the kernel free frames to receive into.
     pub fn refill(&mut self, pool: &mut Pool) {
         let count = self.fill.free().min(pool.free.len() as u32);
@@ -136,8 +168,7 @@ impl Port {
         }
         self.fill.submit(count);
         if self.fill.needs_wakeup() {
-            // SAFETY: nothing is received; the call has the driver look at the ring.
-            unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
+            self.poll_driver();
         }
     }
 
@@ -228,5 +259,21 @@ impl Port {
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_pool_have_as_many_frames_each_and_share_none() {
+        let parts = Pool::new(FrameBytes::Small, 13).expect("memory").split(4);
+        assert_eq!(parts.iter().map(Pool::free).collect::<Vec<_>>(), [3; 4]);
+        let mut all: Vec<u64> = parts.iter().flat_map(|part| part.free.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 12);
+        assert!(parts.iter().all(|part| Arc::ptr_eq(&part.umem, &parts[0].umem)));
     }
 }

@@ -155,12 +155,21 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// Sets an option of a socket.
+/// Sets an option of AF_XDP of a socket.
 pub(crate) fn set<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> Result<(), ()> {
+    set_at(socket, (SOL_XDP, option), value)
+}
+
+/// Sets an option of a socket, of any level.
+pub(crate) fn set_at<T>(
+    socket: BorrowedFd<'_>,
+    (level, option): (libc::c_int, libc::c_int),
+    value: &T,
+) -> Result<(), ()> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the value is as long as it is said to be, and lives through the call.
     let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), SOL_XDP, option, std::ptr::from_ref(value).cast(), length) };
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length) };
     if result == 0 { Ok(()) } else { Err(()) }
 }
 

@@ -23,12 +23,12 @@ impl FrameBytes {
     }
 
     /// Bytes of the longest packet that it has room for.
-    pub fn packet_bytes(self) -> u32 {
+    pub const fn packet_bytes(self) -> u32 {
         self.get() - HEADROOM
     }
 
     /// Bytes of a frame.
-    pub fn get(self) -> u32 {
+    pub const fn get(self) -> u32 {
         match self {
             FrameBytes::Small => 2048,
             FrameBytes::Large => 4096,

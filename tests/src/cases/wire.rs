@@ -1,6 +1,7 @@
 //! Engine xsk: two interfaces as a wire, whose packets a process queues.
 
 mod trees;
+mod workers;
 
 use crate::cases::assert_near;
 use crate::command::{Process, await_that};
@@ -36,6 +37,15 @@ pub fn suite() -> Suite {
         .any("class_trees_share", &[Need::Xsk], trees::class_trees_share)
         .any("classes_inside_subscribers_share", &[Need::Xsk], trees::classes_inside)
         .any("trees_that_are_refused", &[Need::Xsk], trees::bad_trees)
+        .any("workers_share_one_rate", &[Need::Xsk], workers::share_one_rate)
+        .any("weights_hold_over_workers", &[Need::Xsk, Need::Icount], workers::weights_hold)
+        .any("ceilings_and_guarantees_hold_over_workers", &[Need::Xsk, Need::Icount], workers::ceilings_and_guarantees)
+        .any("policies_change_over_workers", &[Need::Xsk], workers::policies_change)
+        .any("a_worker_hangs", &[Need::Xsk], workers::one_hangs)
+        .any("a_process_of_workers_dies", &[Need::Xsk], workers::process_dies)
+        .any("queues_come_and_go", &[Need::Xsk], workers::queues_come_and_go)
+        .any("numbers_of_workers_that_cannot_be", &[Need::Xsk], workers::bad_numbers)
+        .any("drivers_are_asked", &[Need::Xsk], workers::busy_polling)
 }
 
 /// Two hosts, and a machine between them whose interfaces m0 and m1 are to be a wire.
@@ -46,11 +56,15 @@ struct Middle {
 }
 
 fn middle(lab: &Lab) -> Middle {
+    middle_with(lab, "numrxqueues 1 numtxqueues 1")
+}
+
+/// As `middle`, its interfaces made with options of `ip link add`.
+fn middle_with(lab: &Lab, options: &str) -> Middle {
     let net = Middle { near: lab.ns("near"), machine: lab.ns("machine"), far: lab.ns("far") };
     let side = |dev, mac| End { ns: &net.machine, dev, address: "10.91.0.1", mac };
     let near = End { ns: &net.near, dev: "n0", address: NEAR, mac: "02:00:00:00:90:01" };
     let far = End { ns: &net.far, dev: "f0", address: FAR, mac: "02:00:00:00:90:02" };
-    let options = "numrxqueues 1 numtxqueues 1";
     wire(&near, &side("m0", "02:00:00:00:91:01"), options);
     wire(&far, &side("m1", "02:00:00:00:91:02"), options);
     for dev in ["m0", "m1"] {

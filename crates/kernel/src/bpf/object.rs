@@ -65,7 +65,7 @@ impl Loader {
     /// the maps of engine `xsk`.
     pub fn classifier() -> Result<Loader> {
         let mut loader = Loader::open("classifier", CLASSIFIER)?;
-        for map in ["state", "sockets", "workers", "sched_conf"].iter().chain(&WIRE_TREE) {
+        for map in ["state", "sockets", "workers", "sched_conf"].iter().chain(&SHARED_LINK).chain(&WIRE_TREE) {
             loader.map(map)?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
         }
         Ok(loader)

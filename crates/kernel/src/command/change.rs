@@ -8,7 +8,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk_checks};
+use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk_checks, xsk_workers};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -195,6 +195,7 @@ impl Change {
         refuse(&was, &before, &now, &plan)?;
         if let Some(partner) = &was.partner {
             xsk_checks::check(&found, &partner.interface, &now)?;
+            xsk_workers::check_policy(&was, &now)?;
         }
         if request.what == Origin::Apply && !request.force {
             refuse_shrinking(&was, &before, &now)?;

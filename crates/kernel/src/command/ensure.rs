@@ -7,7 +7,7 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed_or_lost_group;
 use crate::engine::parts::{Missing, missing};
-use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc};
+use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc, xsk_checks};
 use crate::maps::{observing, tables};
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -83,6 +83,25 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
             (Missing::Worker(_), Some(partner)) => {
                 return Err(Error::system(format!("{}: {one}", record.interface))
                     .help(format!("run sluice wire {} {}", record.interface, partner.interface)));
+            }
+            (Missing::Workers(..), Some(partner)) => {
+                return Err(Error::system(format!("{}: {one}", record.interface)).help(format!(
+                    "its thread hangs: stop `sluice wire {} {}`, and start it again",
+                    record.interface, partner.interface
+                )));
+            }
+            (Missing::ReceiveQueues { interface, workers, .. }, Some(partner)) => {
+                return Err(Error::system(format!("{}: {one}", record.interface)).help(format!(
+                    "ethtool -L {interface} combined {workers} (or rx {workers} tx {workers}); or stop `sluice wire`, give {} as many queues, and start it \
+                     again",
+                    partner.interface
+                )));
+            }
+            (Missing::LongFrames { interface, .. }, Some(_)) => {
+                return Err(Error::system(format!("{}: {one}", record.interface)).help(format!(
+                    "ip link set {interface} mtu {}, on the hosts beside it as well",
+                    xsk_checks::LONGEST_MTU
+                )));
             }
             _ => {}
         }

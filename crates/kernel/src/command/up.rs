@@ -12,7 +12,7 @@ use crate::engine::managed::half_done;
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
 use crate::engine::{
-    self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk, xsk_checks,
+    self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk, xsk_checks, xsk_workers,
 };
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
@@ -53,6 +53,8 @@ pub struct UpRequest {
     pub hook: Option<Hook>,
     /// The interface on the other side, with engine `xsk`.
     pub partner: Option<String>,
+    /// `--workers` of a wire; none: as many as there are receive queues.
+    pub workers: Option<u32>,
     /// Replace a hand-made hierarchy of qdiscs, and let forwards take what others have.
     pub force: bool,
     /// The policy was in force before: its forwards were checked when they were new.
@@ -277,12 +279,15 @@ impl Start {
             true => policy,
             false => resolve(&request.policy, rates, plan.engine)?.at(departs_by),
         };
+        let mut record = record_of(request, &interface, &policy, &plan)?;
+        notes.extend(plan.notes);
         if let Some(partner) = &request.partner {
             xsk_checks::check(&interface, partner, &policy)?;
+            let workers = xsk_workers::choose([&interface, &Interface::find(partner)?], &policy, request.workers)?;
             xsk_checks::check_unused(&interface.name)?;
+            record.queues = if workers > 1 { workers } else { 0 };
+            notes.extend(xsk_workers::notes(workers, &policy));
         }
-        let record = record_of(request, &interface, &policy, &plan)?;
-        notes.extend(plan.notes);
         let mut details = plan.details;
         members::refuse(&interface.name, &policy, &[])?;
         members::refuse_member(&interface.name, &policy, &[])?;

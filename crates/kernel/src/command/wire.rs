@@ -1,14 +1,17 @@
 //! Two interfaces as a wire, for the process that moves packets between them: its claim to them, and the maps of both sides.
 
+mod end;
 mod side;
 
-pub use side::{FlatQueue, Queue, Side, Terms, TreeQueue};
+pub use end::End;
+pub use side::{FlatQueue, Queue, SharedLink, Side, Terms, TreeQueue};
 
 use crate::command::change::Done;
 use crate::command::down::down;
 use crate::command::up::{UpRequest, up};
-use crate::engine::programs;
-use crate::record::{Phase, Record};
+use crate::engine::{programs, xsk_workers};
+use crate::record::policy::{Rates, resolve};
+use crate::record::{Engine, Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{netns, paths, private};
 use nix::errno::Errno;
@@ -36,6 +39,14 @@ impl Drop for Claim {
 /// Attempts to lock, and the time between them: a process that was killed keeps its lock until the kernel has taken it apart.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// Whether a side of a wire has this number of workers, if one is asked for, and so many receive queues.
+fn has_workers(record: &Record, wanted: Option<u32>) -> bool {
+    let has_queues = Interface::name_of(record.ifindex).is_some_and(|name| {
+        Interface::find(&name).is_ok_and(|found| matches!(xsk_workers::other_number(record, &found), Ok(None)))
+    });
+    has_queues && wanted.is_none_or(|wanted| wanted == record.workers())
+}
 
 impl Claim {
     /// Takes the lock of these two interfaces.
@@ -90,7 +101,16 @@ impl Claim {
         let records = self.records()?;
         let made = [0, 1].map(|place| self.is_made(&records, place));
         if made == [true, true] && records.iter().flatten().all(programs::runs_own_programs) {
-            return Ok(None);
+            if records.iter().flatten().all(|record| has_workers(record, requests[0].workers)) {
+                return Ok(None);
+            }
+            // Of another number of workers: they are made anew, if that can be.
+            let [first, second] = requests.each_ref().map(|request| Interface::find(&request.interface));
+            let interfaces = [&first?, &second?];
+            for request in requests {
+                let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
+                xsk_workers::choose(interfaces, &resolve(&request.policy, rates, Engine::Xsk)?, request.workers)?;
+            }
         }
         // A side of a wire to elsewhere stays, and `up` refuses it.
         let is_own = |place: usize| {
@@ -107,18 +127,25 @@ impl Claim {
         up(requests).map(Some)
     }
 
-    /// Fails unless both interfaces are sides of a wire that was made before, by this version.
+    /// Fails unless both interfaces are sides of a wire that was made before, by this version, with so many workers.
     ///
     /// # Errors
     ///
     /// One of them is not.
-    pub fn require(&self, interfaces: [&str; 2]) -> Result<()> {
+    pub fn require(&self, interfaces: [&str; 2], workers: Option<u32>) -> Result<()> {
         let records = self.records()?;
         for (place, name) in interfaces.iter().enumerate() {
             let is_current = records[place].as_ref().is_some_and(programs::runs_own_programs);
             if !is_current || !self.is_made(&records, place) {
                 return Err(Error::input(format!("{name} is not part of a wire to {}", interfaces[1 - place]))
                     .help("name a policy: sluice wire A B --policy P --rate R"));
+            }
+            if let Some(record) = records[place].as_ref().filter(|record| !has_workers(record, workers)) {
+                let what = format!("the wire was made with {} workers, and {name} has other receive queues now, or others are asked for", record.workers());
+                return Err(Error::input(what).help(format!(
+                    "ethtool -L {name} combined {0} (or rx {0} tx {0}), or name a policy, so that the wire is made anew: sluice wire A B --policy P --rate R",
+                    record.workers()
+                )));
             }
         }
         Ok(())

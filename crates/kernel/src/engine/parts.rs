@@ -2,7 +2,7 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members};
+use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, xsk_checks, xsk_workers};
 use crate::maps::workers::Workers;
 use crate::record::{Hook, Record};
 use crate::system::bpffs;
@@ -40,6 +40,12 @@ pub(crate) enum Missing {
     Forwarding,
     /// No process moves packets between this interface and the one on the other side: they pass as they come.
     Worker(String),
+    /// Some workers of a wire are away, by their receive queues: what arrives there goes to the interface on the other side as it comes.
+    Workers(Vec<u32>, String),
+    /// The interface has so many receive queues, and the wire so many workers.
+    ReceiveQueues { interface: String, queues: u32, workers: u32 },
+    /// The interface lets through frames of up to so many bytes, which a wire cannot take.
+    LongFrames { interface: String, bytes: u32 },
     /// The interface on the other side of a wire is gone.
     Partner(String),
     /// The hook that drops early is not at the arrivals of this interface.
@@ -74,6 +80,20 @@ impl fmt::Display for Missing {
             Missing::Worker(name) => {
                 write!(f, "no `sluice wire` runs: packets go to {name} as they come")
             }
+            Missing::Workers(queues, name) => {
+                let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
+                write!(f, "the worker of receive queue {} is away: its packets go to {name} as they come", numbers.join(", "))
+            }
+            Missing::ReceiveQueues { interface, queues, workers } => write!(
+                f,
+                "{interface} has {queues} receive queues and the wire {workers} workers, so packets of some queues pass unshaped, or a worker gets none"
+            ),
+            Missing::LongFrames { interface, bytes } => write!(
+                f,
+                "{interface} takes frames of up to {bytes} bytes, and those longer than {} pass unshaped (ip link set {interface} mtu {})",
+                sluice_xsk::FrameBytes::Small.packet_bytes(),
+                xsk_checks::LONGEST_MTU
+            ),
             Missing::Partner(name) => write!(f, "{name}, on the other side, is gone: what arrives is lost"),
             Missing::EarlyDrop(name) => write!(f, "the hook that drops early what arrives at {name} is gone"),
         }
@@ -96,8 +116,8 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     if let Some(partner) = &record.partner {
         if Interface::name_of(partner.ifindex).is_none() {
             found.push(Missing::Partner(partner.interface.clone()));
-        } else if !Workers::open(pins)?.is_running() {
-            found.push(Missing::Worker(partner.interface.clone()));
+        } else {
+            workers(record, &partner.interface, pins, &mut found)?;
         }
     } else if record.ingress_rate_bps.is_some() {
         let device = record.ingress_device();
@@ -125,6 +145,26 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     }
     found.extend(early_leaf::lacking(record, pins)?.into_iter().map(Missing::EarlyDrop));
     Ok(found)
+}
+
+/// Adds what a side of a wire lacks: workers that run, the right number of queues, frames that a wire can take.
+fn workers(record: &Record, partner: &str, pins: &Path, found: &mut Vec<Missing>) -> Result<()> {
+    let workers = Workers::open(pins)?;
+    let away = workers.away(record.workers());
+    if !workers.is_running() {
+        found.push(Missing::Worker(partner.to_owned()));
+    } else if !away.is_empty() {
+        found.push(Missing::Workers(away, partner.to_owned()));
+    }
+    let Some(name) = Interface::name_of(record.ifindex) else { return Ok(()) };
+    let interface = Interface::find(&name)?;
+    if let Some(queues) = xsk_workers::other_number(record, &interface)? {
+        found.push(Missing::ReceiveQueues { interface: name.clone(), queues, workers: record.workers() });
+    }
+    if let Some(bytes) = xsk_checks::too_long(&interface) {
+        found.push(Missing::LongFrames { interface: name, bytes });
+    }
+    Ok(())
 }
 
 /// Whether a device of ours is there and up; if not, adds it to `found`.

@@ -4,7 +4,7 @@ use crate::bpf::hooks::Side;
 use crate::bpf::object::{self, Loader};
 use crate::engine::{self, Driver, attach, devices, features};
 use crate::maps::{arrivals, forwarding};
-use crate::record::{Hook, Record};
+use crate::record::{Engine, Hook, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, paths};
 use sluice_error::{Doing, Result};
@@ -67,9 +67,12 @@ pub(crate) fn load(
     driver.load(record, &Loading { interface, policy, pins, ingress_ifb, split_ifb })
 }
 
-/// The number of schedulers of engine `qdisc`: at the root or below mq, that of arrivals, and a spare one, since `tc qdisc replace` makes the
-/// new before it ends the old.
+/// The number of schedulers. Of engine `qdisc`: at the root or below mq, that of arrivals, and a spare one, since `tc qdisc replace` makes the
+/// new before it ends the old. Of engine `xsk`: one for each worker.
 pub(crate) fn instances(record: &Record) -> u32 {
+    if record.engine == Engine::Xsk {
+        return record.workers();
+    }
     record.queues.max(1) + u32::from(record.ingress_rate_bps.is_some()) + 1
 }
 

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(crate) struct Xsk;
 
-/// Has the classifier's object hand packets to the socket of a process.
+/// Has the classifier's object hand packets to the sockets of a process.
 pub(super) fn hand_over(loader: &mut Loader) -> Result<()> {
     loader.constant("sl_is_wire", 1)?;
     loader.constant("sl_wire_frame_bytes", FrameBytes::Small.packet_bytes())?;
@@ -28,18 +28,27 @@ pub(super) fn hand_over(loader: &mut Loader) -> Result<()> {
 
 impl Driver for Xsk {
     /// Has the classifier's object hand packets to a process.
-    fn prepare(&self, _: &Record, loader: &mut Loader) -> Result<()> {
+    fn prepare(&self, record: &Record, loader: &mut Loader) -> Result<()> {
         hand_over(loader)?;
+        if record.workers() > 1 {
+            loader.entries("underway", abi::SL_CLASSES * record.workers())?;
+            loader.make("shared_link", 1)?;
+            loader.make("shared_conf", abi::SL_BUFFERS)?;
+            loader.make("shared_instance", record.workers())?;
+        }
         loader.make("sched_conf", abi::SL_BUFFERS * abi::SL_DIRECTIONS)
     }
 
-    /// Makes the scheduler of arrivals the interface's, before a process takes it up.
+    /// Makes the schedulers of arrivals the interface's, before a process takes them up.
     fn install_arrivals(&self, at: &Placed<'_>, _: Rate) -> Result<()> {
         let state = tables::open(at.pins, "state")?;
         let mut instance: Box<abi::sl_instance> = abi::boxed_zeroed();
         instance.sched.ifindex = at.record.ifindex;
         instance.sched.direction = abi::SL_INGRESS;
-        tables::write(&state, 0, &*instance)?;
+        for queue in 0..at.record.workers() {
+            instance.sched.tx_queue = queue as u16;
+            tables::write(&state, queue, &*instance)?;
+        }
         let live = tables::open(at.pins, "live")?;
         let mut word: Box<abi::sl_live> = tables::read(&live, 0)?;
         word.arrivals = 1;

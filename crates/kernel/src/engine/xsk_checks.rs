@@ -1,11 +1,19 @@
 //! The conditions that interfaces and policies must meet for a wire.
 
 use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
-use crate::system::{channels, iproute};
+use crate::system::iproute;
 use sluice_error::{Error, Result};
 use sluice_policy::network::{Address, Network, Way};
 use sluice_policy::{ClassFrom, Mode, Resolved, ResolvedRule};
 use sluice_xsk::FrameBytes;
+
+/// The largest MTU of an interface whose frames a wire takes.
+pub(crate) const LONGEST_MTU: u32 = FrameBytes::Small.packet_bytes() - TAGGED_HEADER_BYTES;
+
+/// Bytes of the longest frame that an interface lets through, if a wire cannot take it.
+pub(crate) fn too_long(interface: &Interface) -> Option<u32> {
+    (interface.mtu_bytes > LONGEST_MTU).then(|| interface.mtu_bytes + TAGGED_HEADER_BYTES)
+}
 
 /// Checks that an interface can be one side of a wire to another one, and its policy one that a wire can keep.
 ///
@@ -24,21 +32,13 @@ pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> 
         return Err(Error::input(format!("{name} has no Ethernet header, and a wire carries Ethernet frames"))
             .help("name two Ethernet interfaces"));
     }
-    let queues = channels::receive_queues(interface)?;
-    if queues != 1 {
-        return Err(Error::input(format!(
-            "{name} has {queues} receive queues, and a wire has one worker, of one queue"
-        ))
-        .help(format!("ethtool -L {name} combined 1 (or rx 1)")));
-    }
-    let most = interface.mtu_bytes + TAGGED_HEADER_BYTES;
-    if most > FrameBytes::Small.packet_bytes() {
+    if let Some(most_bytes) = too_long(interface) {
         let what = format!(
-            "frames of {name} have up to {most} bytes, and a frame of AF_XDP holds {}",
+            "frames of {name} have up to {most_bytes} bytes, and a frame of AF_XDP holds {}",
             FrameBytes::Small.packet_bytes()
         );
-        let mtu = FrameBytes::Small.packet_bytes() - TAGGED_HEADER_BYTES;
-        return Err(Error::input(what).help(format!("ip link set {name} mtu {mtu}, on the hosts beside it as well")));
+        return Err(Error::input(what)
+            .help(format!("ip link set {name} mtu {LONGEST_MTU}, on the hosts beside it as well")));
     }
     if let Some(network) = &policy.network {
         check_network(network, name, partner)?;

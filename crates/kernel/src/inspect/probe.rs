@@ -77,6 +77,7 @@ impl Probe {
             ingress_rate: None,
             virtual_queues: false,
             queues: 0,
+            queues_of: sluice_tables::Queues::Transmit,
             header_bytes: 14,
             mtu_bytes: 1500,
             interfaces,

@@ -1,4 +1,4 @@
-//! The processes of engine `xsk`, one for each receive queue: when they were last seen, and what they have lost.
+//! The workers of a wire (engine `xsk`), one for each receive queue: when they were last seen, and what they have lost.
 
 use crate::bpf::mapped::{Mapped, Written};
 use crate::maps::tables;
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time between two looks at a process.
+/// Time between two looks at a worker.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The pinned map, whose name this is.
 const MAP: &str = "workers";
 
-/// When the processes of an interface were last seen, as others read it.
+/// The workers of the arrivals of an interface, as others read them.
 pub(crate) struct Workers(Mapped<abi::sl_wire_worker>);
 
 impl Workers {
@@ -29,26 +29,52 @@ impl Workers {
         pins.join(MAP).exists().then(|| Workers::open(pins)).transpose()
     }
 
-    /// When one was last seen, ns. None: none ever was, or each has ended.
-    pub fn last_seen_ns(&self) -> Option<u64> {
+    /// When each was last seen, ns, by receive queue; 0: there is none, or it has ended.
+    fn seen_ns(&self) -> impl Iterator<Item = u64> + '_ {
         // SAFETY: the pointers are into the mapping, which lives as long as `self`.
-        let seen = self.0.values().map(|worker| unsafe { (&raw const (*worker).seen_ns).read_volatile() }).max();
-        seen.filter(|seen| *seen > 0)
+        self.0.values().map(|worker| unsafe { (&raw const (*worker).seen_ns).read_volatile() })
     }
 
     /// Whether one moves packets now.
     pub fn is_running(&self) -> bool {
-        let now_ns = clock::monotonic().as_nanos() as u64;
-        self.last_seen_ns().is_some_and(|seen| now_ns <= seen + u64::from(abi::SL_WIRE_PATIENCE_NS))
+        let now_ns = now_ns();
+        self.seen_ns().any(|seen_ns| runs(seen_ns, now_ns))
     }
 
-    /// Waits until a process that runs has begun another turn: it has queued what it was handed before, and takes up what has become live.
+    /// The receive queues, of so many, whose workers do not move packets now.
+    pub fn away(&self, workers: u32) -> Vec<u32> {
+        let now_ns = now_ns();
+        let each = (0..workers).zip(self.seen_ns());
+        each.filter(|(_, seen_ns)| !runs(*seen_ns, now_ns)).map(|(queue, _)| queue).collect()
+    }
+
+    /// Packets that each of so many workers has held and lost, by receive queue.
+    pub fn lost_pkts(&self, workers: u32) -> Vec<u64> {
+        // SAFETY: the pointers are into the mapping, which lives as long as `self`.
+        let lost = |worker: *const abi::sl_wire_worker| unsafe { (&raw const (*worker).lost_pkts).read_volatile() };
+        self.0.values().take(workers as usize).map(lost).collect()
+    }
+
+    /// Waits until each worker that runs has begun another turn: it has queued what it was handed before, and takes up what has become live.
     pub fn await_turn(&self) {
-        let from_ns = clock::monotonic().as_nanos() as u64;
-        while self.is_running() && self.last_seen_ns().is_some_and(|seen| seen <= from_ns) {
+        let from_ns = now_ns();
+        loop {
+            let now_ns = now_ns();
+            if !self.seen_ns().any(|seen_ns| seen_ns <= from_ns && runs(seen_ns, now_ns)) {
+                return;
+            }
             std::thread::sleep(LOOK);
         }
     }
+}
+
+fn now_ns() -> u64 {
+    clock::monotonic().as_nanos() as u64
+}
+
+/// Whether a worker that was last seen at a time moves packets now.
+fn runs(seen_ns: u64, now_ns: u64) -> bool {
+    seen_ns > 0 && now_ns <= seen_ns + u64::from(abi::SL_WIRE_PATIENCE_NS)
 }
 
 /// The map as the process itself writes it.
@@ -65,19 +91,19 @@ impl OwnWorker {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.0.value(queue as usize)).seen_ns) }
     }
 
-    /// When this process or an earlier one was last seen, ns; 0: there was none, or it has said that it ends.
+    /// When the worker of a queue, or that of an earlier process, was last seen, ns; 0: there was none, or it has said that it ends.
     pub fn last_seen_ns(&self, queue: u32) -> u64 {
         self.seen(queue).load(Ordering::Acquire)
     }
 
-    /// Says that the process is there, ns of CLOCK_MONOTONIC; 0: that it ends.
+    /// Says that the worker of a queue is there, ns of CLOCK_MONOTONIC; 0: that it ends.
     pub fn say_seen(&self, queue: u32, now_ns: u64) {
         self.seen(queue).store(now_ns, Ordering::Release);
     }
 
     /// Counts packets that were held and lost.
     pub fn count_lost(&self, queue: u32, pkts: u64) {
-        // SAFETY: as above; this process alone changes it.
+        // SAFETY: as above; the worker of the queue alone changes it.
         let lost = unsafe { AtomicU64::from_ptr(&raw mut (*self.0.value(queue as usize)).lost_pkts) };
         lost.fetch_add(pkts, Ordering::Relaxed);
     }

@@ -105,6 +105,10 @@ pub(crate) fn compile(
         ingress_rate: record.ingress_rate_bps.map(Rate),
         virtual_queues: record.ingress_rate_bps.is_some() && record.engine == Engine::Tc,
         queues: record.queues,
+        queues_of: match record.engine {
+            Engine::Xsk => sluice_tables::Queues::Receive,
+            _ => sluice_tables::Queues::Transmit,
+        },
         header_bytes: interface.header_bytes(),
         mtu_bytes: interface.mtu_bytes,
         interfaces: &interfaces,

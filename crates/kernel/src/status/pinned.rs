@@ -3,12 +3,13 @@
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::tree::Snapshot;
-use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
+use super::{ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{forwards, leaves, schedulers, shared_link};
 use crate::engine::{Counters, driver, early_leaf, parts, programs};
 use crate::maps::counters::RuleCounts;
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
+use crate::maps::workers::Workers;
 use crate::record::rule_starts::RuleStarts;
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -42,6 +43,8 @@ pub(crate) struct Pinned {
     flows: MapHandle,
     policers: Policers,
     counters: Counters,
+    /// The workers of a wire.
+    workers: Option<Workers>,
     /// Parts that were not in place, and the time of that check.
     missing: RefCell<Option<(Instant, Vec<String>)>>,
 }
@@ -64,6 +67,7 @@ impl Pinned {
             parse_counts: tables::open(&pins, "parse_counts")?,
             flows: tables::open(&pins, "flows")?,
             counters: driver(&record).counters(&pins)?,
+            workers: Workers::open_if_there(&pins)?,
             missing: RefCell::default(),
             pins,
             record,
@@ -230,7 +234,8 @@ impl Pinned {
             Counters::Schedulers(state) if queued => {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 totals = schedulers::add(&mut classes, state, ifindex);
-                if egress {
+                // Of a wire what arrives, of other engines what departs.
+                if egress != record.partner.is_some() {
                     shared_link::add(&mut totals, &mut classes, &self.pins)?;
                 }
             }
@@ -249,6 +254,14 @@ impl Pinned {
             }
             _ => {}
         }
+        let mut lost = None;
+        if let Some(workers) = self.workers.as_ref().filter(|_| queued) {
+            let each = workers.lost_pkts(record.workers());
+            lost = Some(Packets { pkts: each.iter().sum() });
+            for one in &mut totals.tx_queues {
+                one.lost = each.get(usize::from(one.queue)).map(|pkts| Packets { pkts: *pkts });
+            }
+        }
         let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };
         let limits = &self.policy.limits;
         let limit = if egress { limits.egress } else { limits.ingress };
@@ -264,6 +277,7 @@ impl Pinned {
             classes,
             parsed: parsed(&self.parse_counts, direction, matched)?,
             tx_queues: totals.tx_queues,
+            lost,
         };
         let is_queued = queued && matches!(self.counters, Counters::Schedulers(_));
         self.policers.add(&mut status, &self.live, direction, is_queued)?;

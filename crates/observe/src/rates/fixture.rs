@@ -55,6 +55,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         classes: vec![class(0, pkts[0], 0), class(1, pkts[1], drops)],
         parsed: BTreeMap::new(),
         tx_queues: Vec::new(),
+        lost: None,
     };
     let rule = |name: &str, pkts| RuleStatus {
         name: name.to_owned(),

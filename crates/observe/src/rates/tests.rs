@@ -36,6 +36,7 @@ fn tx_queues_have_rates_of_their_own() {
             sent: Count { pkts, bytes: pkts * 1000 },
             dropped: Count { pkts: pkts / 10, bytes: pkts * 100 },
             backlog: Count { pkts: 3, bytes: 3000 },
+            lost: None,
         };
         sample.interfaces[0].directions[0].tx_queues = queues.iter().map(one).collect();
         sample

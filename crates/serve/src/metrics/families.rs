@@ -17,6 +17,7 @@ pub fn of(sample: &Sample, failed: bool, counted: &[Series], search: Option<&Sub
     families.extend(of_interfaces(sample));
     families.extend(of_policies(sample));
     families.extend(of_packets(sample));
+    families.extend(of_wires(sample));
     families.extend(of_rates(sample));
     families.extend(of_waits(sample));
     families.extend(of_rules(sample));
@@ -107,6 +108,21 @@ fn of_policies(sample: &Sample) -> Vec<Family> {
             None,
         )
         .each(all(), gauge_of(|one| f64::from(u8::from(one.unconfirmed.is_some())))),
+    ]
+}
+
+/// Packets that a wire has lost.
+fn of_wires(sample: &Sample) -> Vec<Family> {
+    let sides = sample.interfaces.iter().flat_map(|one| one.directions.iter().map(move |side| (one, side)));
+    vec![
+        Family::counter(
+            "sluice_wire_lost",
+            "Packets that a wire held when its process hung or ended, or had for a link that was down",
+            packets(),
+        )
+        .each(sides, |(one, side)| {
+            Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))
+        }),
     ]
 }
 

@@ -18,7 +18,9 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
             if direction.tx_queues.is_empty() {
                 drawn.push(BodyLine::plain(scheduler(app, direction)));
             }
-            drawn.extend(direction.tx_queues.iter().map(|one| BodyLine::plain(tx_queue(app, one))));
+            // Those of arrivals are the workers of a wire.
+            let name = if direction.direction == "ingress" { "worker" } else { "tx queue" };
+            drawn.extend(direction.tx_queues.iter().map(|one| BodyLine::plain(tx_queue(app, name, one))));
             drawn.push(BodyLine::plain(titles(app)));
             for class in app.classes(interface, direction) {
                 drawn.push(BodyLine { line: class_line(app, direction, class), row: Some(row) });
@@ -55,11 +57,11 @@ fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'stat
     Cells::default().text(text, app.palette.state(State::Good)).line()
 }
 
-/// A tx queue that has a scheduler, one of several that share the link.
-fn tx_queue(app: &App, one: &TxQueueRates) -> ratatui::text::Line<'static> {
+/// A tx queue or a worker that has a scheduler, one of several that share the link.
+fn tx_queue(app: &App, name: &str, one: &TxQueueRates) -> ratatui::text::Line<'static> {
     let style = app.palette.state(if one.dropped_pps > 0.0 { State::Bad } else { State::Good });
     let mut cells = Cells::default();
-    cells.left(&format!("  tx queue {}", one.queue), 14, app.palette.dim());
+    cells.left(&format!("  {name} {}", one.queue), 14, app.palette.dim());
     cells.right(&terminal::rate(one.sent_bps as u64), 12, style);
     cells.right(&format!("{}/s", humanize::number(one.sent_pps)), 10, style);
     cells.right(&format!("{} dropped/s", humanize::number(one.dropped_pps)), 16, style);

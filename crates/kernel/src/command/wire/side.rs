@@ -1,27 +1,27 @@
-//! One side of a wire: the maps that the process shares with the arrival hook and the commands.
+//! One side of a wire as one of its workers has it: the maps that the process shares with the arrival hook and the commands.
 
+use super::end::End;
 use crate::bpf::mapped::{Mapped, Written};
 use crate::maps::tables;
 use crate::maps::tree::TreeMaps;
 use crate::maps::workers::OwnWorker;
-use crate::record::Record;
-use crate::system::bpffs;
-use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
-use sluice_error::{Doing, Error, Result};
+use sluice_error::{Doing, Result};
 use sluice_policy::network::Way;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One side of a wire: the scheduler of what arrives there.
+/// One side of a wire, as the worker of one of its receive queues has it.
 pub struct Side {
     /// Name of the interface.
     pub interface: String,
     /// Number of the interface.
     pub ifindex: u32,
+    /// Number of the receive queue, and of the worker.
+    pub receive_queue: u32,
     pins: PathBuf,
     worker: OwnWorker,
     live: Mapped<abi::sl_live>,
@@ -51,9 +51,23 @@ pub enum Queue {
 
 /// The maps of a scheduler of flat classes.
 pub struct FlatQueue {
+    receive_queue: usize,
     state: Written<abi::sl_instance>,
     conf: MapHandle,
+    /// The link that several workers share.
+    pub shared: Option<SharedLink>,
 }
+
+/// The maps of a link that the schedulers of several workers share.
+pub struct SharedLink {
+    receive_queue: usize,
+    link: Written<abi::sl_shared_link>,
+    instance: Written<abi::sl_shared_instance>,
+    conf: MapHandle,
+}
+
+// SAFETY: as above.
+unsafe impl Send for SharedLink {}
 
 // SAFETY: as above.
 unsafe impl Send for FlatQueue {}
@@ -73,25 +87,26 @@ pub struct TreeQueue {
 unsafe impl Send for TreeQueue {}
 
 impl Side {
-    /// Opens the maps of an interface that is a side of a wire.
+    /// Opens the maps of the worker of a receive queue.
     ///
     /// # Errors
     ///
-    /// It is none.
-    pub fn open(interface: &str) -> Result<(Side, Queue)> {
-        let record = Record::find(interface)?.filter(|record| record.partner.is_some());
-        let record = record.ok_or_else(|| Error::input(format!("{interface} is no side of a wire")))?;
-        let pins = record.pins(&bpffs::root()?);
+    /// The maps are of another version.
+    pub fn open(end: &End, receive_queue: u32) -> Result<(Side, Queue)> {
+        let (record, pins) = (&end.record, end.pins.clone());
         let worker = OwnWorker::open(&pins)?;
+        let place = receive_queue as usize;
         let queue = match record.way {
             None => Queue::Flat(FlatQueue {
+                receive_queue: place,
                 state: Written::of_this_version(&tables::open(&pins, "state")?)?,
                 conf: tables::open(&pins, "sched_conf")?,
+                shared: (record.workers() > 1).then(|| SharedLink::open(&pins, place)).transpose()?,
             }),
             Some(way) => {
                 // A process that was killed may have left the tree in the middle of a step.
-                if worker.last_seen_ns(0) != 0 {
-                    worker.count_lost(0, TreeMaps::open(&pins)?.rebuild()?);
+                if worker.last_seen_ns(receive_queue) != 0 {
+                    worker.count_lost(receive_queue, TreeMaps::open(&pins)?.rebuild()?);
                 }
                 Queue::Tree(TreeQueue {
                     tree: Written::of_this_version(&tables::open(&pins, "tree")?)?,
@@ -103,8 +118,9 @@ impl Side {
             }
         };
         let side = Side {
-            interface: record.interface,
+            interface: record.interface.clone(),
             ifindex: record.ifindex,
+            receive_queue,
             worker,
             live: Mapped::of_this_version(&tables::open(&pins, "live")?)?,
             sockets: tables::open(&pins, "sockets")?,
@@ -131,43 +147,33 @@ impl Side {
         Ok(Terms { tag: own.tag, default_class: own.default_class, buffer })
     }
 
-    /// Whether the interface is managed as this side of a wire still: `sluice down` ends that.
-    pub fn is_managed(&self) -> bool {
-        self.pins.join("sockets").exists()
-    }
-
-    /// Whether the interface is there, under whatever name.
-    pub fn is_there(&self) -> bool {
-        Interface::name_of(self.ifindex).is_some()
-    }
-
-    /// Has the hook find the socket of a receive queue.
+    /// Has the hook find the socket of the receive queue.
     ///
     /// # Errors
     ///
     /// The kernel refuses it.
-    pub fn hand_over(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<()> {
+    pub fn hand_over(&self, socket: BorrowedFd<'_>) -> Result<()> {
         let fd = socket.as_raw_fd().to_ne_bytes();
-        let doing = || format!("handing queue {queue} of {} to its socket", self.interface);
-        self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY).doing(doing)
+        let doing = || format!("handing queue {} of {} to its socket", self.receive_queue, self.interface);
+        self.sockets.update(&self.receive_queue.to_ne_bytes(), &fd, MapFlags::ANY).doing(doing)
     }
 
-    /// Says that the process is there, ns of CLOCK_MONOTONIC; 0: that it ends.
-    pub fn say_seen(&self, queue: u32, now_ns: u64) {
-        self.worker.say_seen(queue, now_ns);
+    /// Says that the worker is there, ns of CLOCK_MONOTONIC; 0: that it ends.
+    pub fn say_seen(&self, now_ns: u64) {
+        self.worker.say_seen(self.receive_queue, now_ns);
     }
 
     /// Counts packets that were held and lost.
-    pub fn count_lost(&self, queue: u32, pkts: u64) {
-        self.worker.count_lost(queue, pkts);
+    pub fn count_lost(&self, pkts: u64) {
+        self.worker.count_lost(self.receive_queue, pkts);
     }
 }
 
 impl FlatQueue {
-    /// The scheduler's state, which is this process's alone; others read it.
+    /// The scheduler's state, which is this worker's alone; others read it.
     pub fn state(&self) -> NonNull<abi::sl_sched> {
         // SAFETY: the value lies in the mapping; only an address is taken.
-        NonNull::new(unsafe { &raw mut (*self.state.value(0)).sched }).expect("it is mapped")
+        NonNull::new(unsafe { &raw mut (*self.state.value(self.receive_queue)).sched }).expect("it is mapped")
     }
 
     /// The scheduler's configuration under these terms.
@@ -177,6 +183,36 @@ impl FlatQueue {
     /// The map is of another version.
     pub fn conf(&self, terms: &Terms) -> Result<Box<abi::sl_sched_conf>> {
         tables::read(&self.conf, terms.buffer * abi::SL_DIRECTIONS + abi::SL_INGRESS)
+    }
+}
+
+impl SharedLink {
+    fn open(pins: &Path, receive_queue: usize) -> Result<SharedLink> {
+        Ok(SharedLink {
+            receive_queue,
+            link: Written::of_this_version(&tables::open(pins, "shared_link")?)?,
+            instance: Written::of_this_version(&tables::open(pins, "shared_instance")?)?,
+            conf: tables::open(pins, "shared_conf")?,
+        })
+    }
+
+    /// The words of the link, which all workers change by atomic operations.
+    pub fn link(&self) -> NonNull<abi::sl_shared_link> {
+        NonNull::new(self.link.value(0)).expect("it is mapped")
+    }
+
+    /// The state of the worker's instance, which is its alone.
+    pub fn instance(&self) -> NonNull<abi::sl_shared_instance> {
+        NonNull::new(self.instance.value(self.receive_queue)).expect("it is mapped")
+    }
+
+    /// The configuration of the link under these terms.
+    ///
+    /// # Errors
+    ///
+    /// The map is of another version.
+    pub fn conf(&self, terms: &Terms) -> Result<Box<abi::sl_shared_conf>> {
+        tables::read(&self.conf, terms.buffer)
     }
 }
 

@@ -1,104 +1,98 @@
-//! The process: both ways in turn, until it is told to stop.
+//! A worker: a receive queue of each of the two interfaces, and both ways between them in turn, until it is told to stop.
 
+use crate::refused;
 use crate::way::Way;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use sluice_abi as abi;
-use sluice_error::{Doing, Error, Result};
-use sluice_xsk::{Copying, FrameBytes, Kick, Pool, Port, Refusal, Step};
+use sluice_error::{Doing, Result};
+use sluice_kernel::wire::End;
+use sluice_xsk::{Copying, Kick, Pool, Port};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Places of each ring.
 const PLACES: u32 = 2048;
-/// Frames: those that schedulers hold at most, and those in rings.
-const FRAMES: u32 = 2 * (abi::SL_SLOTS + 2 * PLACES);
+/// Frames of a worker: those that its schedulers hold at most, and those in rings.
+pub const FRAMES: u32 = 2 * (abi::SL_SLOTS + 2 * PLACES);
 /// Until a port that could not send all is asked again, ns.
 const AGAIN_NS: u64 = 20_000;
 /// The longest sleep, well below the patience of the arrival hook.
 const SLEEP_NS: u64 = 5_000_000;
-/// The process's priority among others: the highest of those that are not of real time.
+/// The thread's priority among others: the highest of those that are not of real time.
 const NICENESS: libc::c_int = -20;
-/// Time between two looks whether the interfaces are still managed.
-const LOOK_NS: u64 = 200_000_000;
+/// With busy polling: the time for which the driver is asked in one call, us, and the most packets of such a call.
+const BUSY_US: u32 = 20;
+const BUSY_PACKETS: u32 = 64;
+/// With busy polling: the worker sleeps only when no packet has come or gone for so long, ns.
+const AWAKE_NS: u64 = 100_000;
 
-/// Why the process has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// It was told to.
-    Asked,
-    /// An interface is no side of the wire any more, as after `sluice down`.
-    Unmade,
-    /// This interface is not there any more.
-    Gone(String),
-}
-
-/// Two interfaces, and what moves packets between them.
-pub struct Wire {
+/// A worker, and what moves its packets.
+pub struct Worker {
     ways: [Way; 2],
     ports: [Port; 2],
     pool: Pool,
-    /// When the process was last said to be there, ns.
+    /// Whether the driver is asked for packets instead of waiting for its interrupts.
+    busy: bool,
+    /// When a packet came or went last, ns.
+    moved_ns: u64,
+    /// When the worker was last said to be there, ns.
     seen_ns: u64,
 }
 
-fn now_ns() -> Result<u64> {
+pub fn now_ns() -> Result<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).doing(|| "asking for the time".to_owned())?;
     Ok(Duration::from(now).as_nanos() as u64)
 }
 
-/// Whether a process that was last seen at a time has been away so long that packets may have passed it by.
+/// Whether a worker that was last seen at a time has been away so long that packets may have passed it by.
 fn was_away(seen_ns: u64, now_ns: u64) -> bool {
     now_ns.saturating_sub(seen_ns) > abi::SL_WIRE_AWAY_NS.into()
 }
 
-/// Has the scheduler of the machine prefer this process, and end its sleeps in time. A kernel that does not let it is no harm.
+/// Has the scheduler of the machine prefer this thread, and end its sleeps in time. A kernel that does not let it is no harm.
 fn be_prompt() {
     let _ = nix::sys::prctl::set_timerslack(1);
-    // SAFETY: the call takes numbers only.
+    // SAFETY: the call takes numbers only; 0 is this thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
 }
 
-/// The error of a socket that could not be had.
-fn refused(interface: &str, refusal: &Refusal) -> Error {
-    let error = Error::system(format!("{interface}: {refusal}"));
-    match (refusal.step, refusal.error.raw_os_error()) {
-        (Step::Bind, Some(errno)) if errno == nix::errno::Errno::EBUSY as i32 => {
-            error.help("another program has an AF_XDP socket there: stop it first")
-        }
-        (Step::Memory, Some(errno)) if errno == nix::errno::Errno::ENOBUFS as i32 => {
-            error.help("raise the limit of locked memory (`ulimit -l`, or LimitMEMLOCK= of the unit)")
-        }
-        _ => error,
-    }
-}
-
-impl Wire {
-    /// Takes up both sides of a wire. Packets pass by until `run`.
+impl Worker {
+    /// Takes up a receive queue of both sides of a wire, with frames of its own. Packets pass by until `run`. `sharing`: another worker, whose memory the
+    /// frames are in.
     ///
     /// # Errors
     ///
-    /// An interface is no side of a wire, or the kernel gives no sockets.
-    pub fn open(interfaces: [&str; 2]) -> Result<Wire> {
+    /// The maps are of another version, or the kernel gives no sockets.
+    pub fn open(
+        ends: &[End; 2],
+        receive_queue: u32,
+        mut pool: Pool,
+        sharing: Option<&Worker>,
+        busy: bool,
+    ) -> Result<Worker> {
         let now_ns = now_ns()?;
-        let [first, second] = interfaces.map(|interface| Way::open(interface, now_ns));
+        let [first, second] = ends.each_ref().map(|end| Way::open(end, receive_queue, now_ns));
         let ways = [first?, second?];
-        let mut pool = Pool::new(FrameBytes::Small, FRAMES).map_err(|refusal| refused(interfaces[0], &refusal))?;
         let bind = |n: usize, sharing: Option<&Port>| {
             let side = &ways[n].side;
-            let port = Port::bind(&pool, (side.ifindex, 0), PLACES, Copying::WhereNeeded, sharing);
+            let port = Port::bind(&pool, (side.ifindex, receive_queue), PLACES, Copying::WhereNeeded, sharing);
+            let port = port.and_then(|port| match busy {
+                true => port.poll_busily(BUSY_US, BUSY_PACKETS).map(|()| port),
+                false => Ok(port),
+            });
             port.map_err(|refusal| refused(&side.interface, &refusal))
         };
-        let first = bind(0, None)?;
-        let second = bind(1, Some(&first))?;
+        let first = bind(0, sharing.map(|other| &other.ports[0]))?;
+        let second = bind(1, Some(sharing.map_or(&first, |other| &other.ports[0])))?;
         let mut ports = [first, second];
         for (way, port) in ways.iter().zip(&mut ports) {
             port.refill(&mut pool);
-            way.side.hand_over(0, port.as_fd())?;
+            way.side.hand_over(port.as_fd())?;
         }
-        Ok(Wire { ways, ports, pool, seen_ns: 0 })
+        Ok(Worker { ways, ports, pool, busy, moved_ns: 0, seen_ns: 0 })
     }
 
     /// Whether each driver writes packets into our memory itself.
@@ -112,44 +106,31 @@ impl Wire {
         Ok([of(0)?, of(1)?])
     }
 
-    /// Moves packets until it is told to stop, or an interface is managed no more. Calls `alive` several times a second.
+    /// Moves packets until one of these is set.
     ///
     /// # Errors
     ///
     /// The maps are of another version, the clock fails.
-    pub fn run(&mut self, stop: &AtomicBool, alive: impl FnMut()) -> Result<Ended> {
-        let ended = self.turns(stop, alive);
+    pub fn run(&mut self, stop: [&AtomicBool; 2]) -> Result<()> {
+        let ended = self.turns(stop);
         // From now on packets pass by.
-        self.ways.iter().for_each(|way| way.side.say_seen(0, 0));
+        self.ways.iter().for_each(|way| way.side.say_seen(0));
         ended
     }
 
-    fn turns(&mut self, stop: &AtomicBool, mut alive: impl FnMut()) -> Result<Ended> {
+    fn turns(&mut self, stop: [&AtomicBool; 2]) -> Result<()> {
         be_prompt();
-        let mut look_ns = 0;
         self.seen_ns = now_ns()?;
-        loop {
+        while !stop.iter().any(|flag| flag.load(Ordering::Relaxed)) {
             let now = now_ns()?;
-            if stop.load(Ordering::Relaxed) {
-                return Ok(Ended::Asked);
-            }
-            if now >= look_ns {
-                look_ns = now + LOOK_NS;
-                alive();
-                if let Some(gone) = self.ways.iter().find(|way| !way.side.is_there()) {
-                    return Ok(Ended::Gone(gone.side.interface.clone()));
-                }
-                if !self.ways.iter().all(|way| way.side.is_managed()) {
-                    return Ok(Ended::Unmade);
-                }
-            }
             self.appear(now);
             let again_ns = self.turn(now)?;
             self.sleep(again_ns)?;
         }
+        Ok(())
     }
 
-    /// Says that the process is there. If it was away, all that it holds is dropped before.
+    /// Says that the worker is there. If it was away, all that it holds is dropped before.
     fn appear(&mut self, now_ns: u64) {
         if was_away(self.seen_ns, now_ns) {
             for (way, port) in self.ways.iter_mut().zip(&mut self.ports) {
@@ -157,7 +138,7 @@ impl Wire {
             }
         }
         self.seen_ns = now_ns;
-        self.ways.iter().for_each(|way| way.side.say_seen(0, now_ns));
+        self.ways.iter().for_each(|way| way.side.say_seen(now_ns));
     }
 
     /// One turn of each way. Returns when the next one is due, ns; none: when a packet comes.
@@ -166,16 +147,22 @@ impl Wire {
         for n in 0..2 {
             let (way, pool) = (&mut self.ways[n], &mut self.pool);
             let more = way.follow(now)?;
+            if self.busy {
+                self.ports[n].poll_driver();
+            }
             let came = way.take_in(&mut self.ports[n], pool, now)?;
             self.ports[n].refill(pool);
             let out = &mut self.ports[1 - n];
             out.reclaim(pool);
             let (count, again_ns) = way.let_go(out, pool, now);
-            // If the process was stopped in between, others may have passed these packets by.
+            // If the worker was stopped in between, others may have passed these packets by.
             if was_away(self.seen_ns, now_ns()?) {
-                way.side.count_lost(0, u64::from(out.withdraw(count, pool)));
+                way.side.count_lost(u64::from(out.withdraw(count, pool)));
             } else {
                 out.submit(count);
+            }
+            if came + count > 0 {
+                self.moved_ns = now;
             }
             let again_ns = match out.kick() {
                 Kick::Sent => again_ns,
@@ -189,7 +176,8 @@ impl Wire {
             let again_ns = if came > 0 || more { Some(now) } else { again_ns };
             first = [first, again_ns].into_iter().flatten().min();
         }
-        Ok(first)
+        let stays_awake = self.busy && now.saturating_sub(self.moved_ns) < AWAKE_NS;
+        Ok(if stays_awake { Some(now) } else { first })
     }
 
     /// Sleeps until a packet comes, or until this time, but not for long.
