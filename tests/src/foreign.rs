@@ -50,7 +50,9 @@ pub enum Verdict {
     /// Redirected to the interface with this number, from tc.
     Redirect(u32),
     /// Passed on, from tc on departure, to the tx queue that the lowest bits of its destination port name. Packets have Ethernet and IPv4 headers.
-    ByPort { mask: u16 },
+    ByPort {
+        mask: u16,
+    },
     /// Passed on, from tc, with the tag that follows the last packet's and this class: all tags are used in turn.
     Forge(u32),
 }

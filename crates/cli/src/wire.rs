@@ -80,17 +80,21 @@ fn move_packets(names: [&str; 2], busy_poll: bool, interrupt: &Interrupt) -> Res
     outln!("packets pass; stop with Ctrl-C");
     tell_systemd(&[NotifyState::Ready]);
     let workers = wire.workers();
-    Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]), |noticed| report_queues(noticed, workers))?)
+    Ok(wire.run(
+        &interrupt.flag(),
+        || tell_systemd(&[NotifyState::Watchdog]),
+        |noticed| report_queues(noticed, workers),
+    )?)
 }
 
 /// Tells of queues that have come or gone while the wire runs. Packets go on passing: those of queues without a worker unshaped.
 fn report_queues(noticed: &Noticed, workers: usize) {
     match noticed {
         Noticed::ReceiveQueues(name, queues) => eprintln!(
-            "{name} has {queues} receive queues now, and the wire {workers} workers: packets of queues without a worker pass unshaped; ethtool -L {name} \
-             combined {workers} (or rx {workers} tx {workers}), or start the wire again"
+            "{name} has other receive queues now, {queues}, and the wire has workers for {workers}: what arrives on a queue without a worker passes \
+             unshaped; ethtool -L {name} combined {workers} (or rx {workers} tx {workers}), or start the wire again"
         ),
-        Noticed::Whole(name) => eprintln!("{name} has {workers} receive queues again, as many as the wire has workers"),
+        Noticed::Whole(name) => eprintln!("{name} has as many receive queues again as the wire has workers"),
     }
 }
 

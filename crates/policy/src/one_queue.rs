@@ -3,8 +3,8 @@
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::link::LinkQueues;
-use crate::rate::Rate;
 use crate::policy::{Exceed, Mode, Policy};
+use crate::rate::Rate;
 use crate::resolved::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
 
@@ -61,8 +61,7 @@ impl Resolved {
             return because(why.to_owned(), cure, "/scheduler", None);
         }
         if link_rate.is_none() {
-            let cure =
-                "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`";
+            let cure = "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`";
             return because(
                 "rates of classes are shared below a rate of the link only".to_owned(),
                 cure,

@@ -129,15 +129,22 @@ mod tests {
     fn workers_of_a_wire_share_the_rate_of_arrivals() {
         let (resolved, context) = testing::resolved(POLICY);
         let resolved = sluice_policy::Resolved { link_rate: None, ingress_rate: Some(Rate(2_000_000_000)), ..resolved };
-        let context =
-            Context { egress_rate: None, ingress_rate: resolved.ingress_rate, queues: 4, queues_of: Queues::Receive, ..context };
+        let context = Context {
+            egress_rate: None,
+            ingress_rate: resolved.ingress_rate,
+            queues: 4,
+            queues_of: Queues::Receive,
+            ..context
+        };
         let on_a_wire = compile(&resolved, &context).unwrap();
         let conf = &on_a_wire.shared_link;
         assert_eq!(conf.instances, 4);
         assert_eq!(conf.link.cost, (4u64 << 20) + 1, "4 ns a byte, rounded up");
         assert_eq!([0, 1, 2].map(|class| conf.classes[class].weight), [3, 1, 7]);
         let ingress = &on_a_wire.sched[abi::SL_INGRESS as usize];
-        assert!(ingress.link_cost == 0 && ingress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0));
+        assert!(
+            ingress.link_cost == 0 && ingress.classes.iter().all(|class| class.ceil_cost == 0 && class.rate_cost == 0)
+        );
         assert!(ingress.classes[2].limit_pkts > 0);
         let one = compile(&resolved, &Context { queues: 0, ..context }).unwrap();
         assert_eq!(one.shared_link.link.cost, 0);

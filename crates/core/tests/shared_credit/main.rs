@@ -15,6 +15,7 @@ mod holds;
 mod law;
 mod links;
 mod mutants;
+mod places;
 #[path = "../laws/suite.rs"]
 mod suite;
 mod threads;

@@ -3,7 +3,7 @@
 use crate::bpf::object::Loader;
 use crate::engine::features::Features;
 use crate::engine::forwarding::{self, Leaving, SharedWay};
-use crate::engine::{self, parts};
+use crate::engine::{self, parts, xsk_workers};
 use crate::record::{Engine, Hook, Phase, Record, policy};
 use crate::system::driver::SocketFrames;
 use crate::system::interface::Interface;
@@ -317,6 +317,9 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     let managed = records.iter().find(|record| record.ifindex == interface.ifindex);
     let queues = match (interface.tx_queues, managed) {
         (0 | 1, _) => String::new(),
+        (_, Some(record)) if record.partner.is_some() => {
+            format!("; a side of a wire with {}", xsk_workers::count(record.workers(), "worker"))
+        }
         (_, Some(record)) if record.queues > 0 => {
             match policy::resolved(record).ok().and_then(|policy| policy.link_rate) {
                 Some(rate) => format!("; {} queues have a scheduler each, and share {rate}", record.queues),

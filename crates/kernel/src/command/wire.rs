@@ -141,7 +141,10 @@ impl Claim {
                     .help("name a policy: sluice wire A B --policy P --rate R"));
             }
             if let Some(record) = records[place].as_ref().filter(|record| !has_workers(record, workers)) {
-                let what = format!("the wire was made with {} workers, and {name} has other receive queues now, or others are asked for", record.workers());
+                let what = format!(
+                    "the wire was made with {} workers, and {name} has other receive queues now, or others are asked for",
+                    record.workers()
+                );
                 return Err(Error::input(what).help(format!(
                     "ethtool -L {name} combined {0} (or rx {0} tx {0}), or name a policy, so that the wire is made anew: sluice wire A B --policy P --rate R",
                     record.workers()

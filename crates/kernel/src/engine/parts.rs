@@ -82,12 +82,21 @@ impl fmt::Display for Missing {
             }
             Missing::Workers(queues, name) => {
                 let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
-                write!(f, "the worker of receive queue {} is away: its packets go to {name} as they come", numbers.join(", "))
+                write!(
+                    f,
+                    "the worker of receive queue {} is away: its packets go to {name} as they come",
+                    numbers.join(", ")
+                )
             }
-            Missing::ReceiveQueues { interface, queues, workers } => write!(
-                f,
-                "{interface} has {queues} receive queues and the wire {workers} workers, so packets of some queues pass unshaped, or a worker gets none"
-            ),
+            Missing::ReceiveQueues { interface, queues, workers } => {
+                let (own, all) = (xsk_workers::count(*queues, "receive queue"), xsk_workers::count(*workers, "worker"));
+                let effect = if queues > workers {
+                    "what arrives on the others passes unshaped"
+                } else {
+                    "some workers get nothing"
+                };
+                write!(f, "{interface} has {own} and the wire {all}, so {effect}")
+            }
             Missing::LongFrames { interface, bytes } => write!(
                 f,
                 "{interface} takes frames of up to {bytes} bytes, and those longer than {} pass unshaped (ip link set {interface} mtu {})",

@@ -37,8 +37,9 @@ pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> 
             "frames of {name} have up to {most_bytes} bytes, and a frame of AF_XDP holds {}",
             FrameBytes::Small.packet_bytes()
         );
-        return Err(Error::input(what)
-            .help(format!("ip link set {name} mtu {LONGEST_MTU}, on the hosts beside it as well")));
+        return Err(
+            Error::input(what).help(format!("ip link set {name} mtu {LONGEST_MTU}, on the hosts beside it as well"))
+        );
     }
     if let Some(network) = &policy.network {
         check_network(network, name, partner)?;

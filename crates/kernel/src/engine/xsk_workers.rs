@@ -44,6 +44,11 @@ fn why_one_worker(policy: &Resolved) -> Option<OneWorker> {
     })
 }
 
+/// A number of things of this name.
+pub(crate) fn count(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The number of workers of a wire between two interfaces. `wanted`: `--workers`; none: as many as there are receive queues.
 ///
 /// # Errors
@@ -57,15 +62,17 @@ pub(crate) fn choose(interfaces: [&Interface; 2], policy: &Resolved, wanted: Opt
 fn chosen(sides: &[Side; 2], one: Option<&OneWorker>, wanted: Option<u32>) -> Result<u32> {
     let most = abi::SL_WIRE_WORKERS;
     if let (Some(workers), Some(one)) = (wanted.filter(|workers| *workers > 1), one) {
-        return Err(Error::input(format!("{workers} workers cannot share this policy: {}", one.why))
-            .help(format!("{}; or --workers 1, and {}", one.cure, sides[0].with(1))));
+        return Err(Error::input(format!("{workers} workers cannot share this policy: {}", one.why)).help(format!(
+            "{}; or --workers 1, and {}",
+            one.cure,
+            sides[0].with(1)
+        )));
     }
     let workers = match (wanted, one) {
         (Some(workers), _) => workers,
         (None, Some(_)) => 1,
         (None, None) => sides[0].receive.min(sides[1].receive).min(most),
     };
-    let count = |number: u32, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     for side in sides {
         let own = count(side.receive, "receive queue");
         let or_workers = match (one, side.receive) {
@@ -107,7 +114,8 @@ fn chosen(sides: &[Side; 2], one: Option<&OneWorker>, wanted: Option<u32>) -> Re
 /// They cannot.
 pub(crate) fn check_policy(was: &Record, policy: &Resolved) -> Result<()> {
     let Some(one) = why_one_worker(policy).filter(|_| was.workers() > 1) else { return Ok(()) };
-    let what = format!("{}: the wire has {} workers, which cannot share this policy: {}", was.interface, was.queues, one.why);
+    let what =
+        format!("{}: the wire has {} workers, which cannot share this policy: {}", was.interface, was.queues, one.why);
     let other = was.departs_by();
     Err(Error::input(what).help(format!(
         "{}; or stop the wire, give {1} and {other} one receive queue each (ethtool -L {1} combined 1), and start it with the policy",

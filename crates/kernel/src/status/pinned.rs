@@ -3,7 +3,9 @@
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::tree::Snapshot;
-use super::{ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
+use super::{
+    ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, Status, UnconfirmedStatus, add_drops, text,
+};
 use super::{forwards, leaves, schedulers, shared_link};
 use crate::engine::{Counters, driver, early_leaf, parts, programs};
 use crate::maps::counters::RuleCounts;

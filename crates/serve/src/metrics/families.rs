@@ -120,9 +120,7 @@ fn of_wires(sample: &Sample) -> Vec<Family> {
             "Packets that a wire held when its process hung or ended, or had for a link that was down",
             packets(),
         )
-        .each(sides, |(one, side)| {
-            Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))
-        }),
+        .each(sides, |(one, side)| Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))),
     ]
 }
 

@@ -92,7 +92,8 @@ pub fn share_one_rate(lab: &Lab) {
     assert_eq!(process.threads("worker 3").len(), 1, "each worker has a thread");
     let all: Vec<_> = (0..QUEUES).map(|queue| (0, queue, 14_000_000)).collect();
     for (what, streams) in [("four busy queues", &all[..]), ("one busy queue", &[(0, 2, 60_000_000)][..])] {
-        let sent = |direction: &Direction| -> Vec<u64> { direction.tx_queues.iter().map(|one| one.sent.pkts).collect() };
+        let sent =
+            |direction: &Direction| -> Vec<u64> { direction.tx_queues.iter().map(|one| one.sent.pkts).collect() };
         let then = net.ingress(lab);
         let outcomes = net.overload(streams);
         await_that("the queues are empty", LONG, || net.ingress(lab).class(0).backlog.pkts == 0);
@@ -135,7 +136,12 @@ pub fn weights_hold(lab: &Lab) {
         let outcomes = net.overload(&streams);
         let (own, rest) = (together(&outcomes[..1]), together(&outcomes[1..]));
         let share = own / (own + rest);
-        assert_near(&format!("share of class {alone} on one worker"), share, if alone == 0 { 0.25 } else { 0.75 }, 0.02);
+        assert_near(
+            &format!("share of class {alone} on one worker"),
+            share,
+            if alone == 0 { 0.25 } else { 0.75 },
+            0.02,
+        );
         assert_near("both classes", own + rest, 40e6, 0.005);
     }
     end(process);
@@ -166,7 +172,8 @@ pub fn ceilings_and_guarantees(lab: &Lab) {
 /// Policies take force while all workers are busy; one that several workers cannot share is refused, and nothing changes.
 pub fn policies_change(lab: &Lab) {
     let net = steered(lab);
-    let classes = |weight: u32| json!([{ "id": 0, "weight": weight, "limit": 500 }, { "id": 1, "rate": "2mbit", "limit": 500 }]);
+    let classes =
+        |weight: u32| json!([{ "id": 0, "weight": weight, "limit": 500 }, { "id": 1, "rate": "2mbit", "limit": 500 }]);
     let process = net.begin(lab, &policy(classes(1)), "20mbit");
     let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(queue % 2, queue), &[1014], 3_000_000)).collect();
     let streams = net.start(true, &flows);
@@ -181,14 +188,19 @@ pub fn policies_change(lab: &Lab) {
     assert_eq!(generation(), 4);
     let mut ranked = policy(json!([{ "id": 0, "priority": 0 }, { "id": 1, "priority": 1 }]));
     ranked["scheduler"] = json!("pifo");
-    apply(&ranked, &[]).exits(2).says("4 workers").says("ranks hold within a queue only").says("ethtool -L m0 combined 1");
+    apply(&ranked, &[])
+        .exits(2)
+        .says("4 workers")
+        .says("ranks hold within a queue only")
+        .says("ethtool -L m0 combined 1");
     let mut in_turns = policy(classes(1));
     in_turns["scheduler"] = json!("round_robin");
     apply(&in_turns, &[]).exits(2).says("round_robin counts packets");
     let peak = json!([{ "id": 0, "ceil": "4mbit", "peak": "8mbit" }, { "id": 1 }]);
     apply(&policy(peak), &[]).exits(2).says("peak");
     assert_eq!(generation(), 4, "nothing has changed");
-    let mut strict = policy(json!([{ "id": 0, "priority": 0, "limit": 500 }, { "id": 1, "priority": 1, "limit": 500 }]));
+    let mut strict =
+        policy(json!([{ "id": 0, "priority": 0, "limit": 500 }, { "id": 1, "priority": 1, "limit": 500 }]));
     strict["scheduler"] = json!("strict_priority");
     apply(&strict, &[]).ok();
     for outcome in streams.stop_after(Duration::from_millis(200)) {
@@ -232,7 +244,8 @@ pub fn one_hangs(lab: &Lab) {
     let threads = process.threads("worker 1");
     let [thread] = threads[..] else { panic!("{threads:?}") };
     // There is always a queue.
-    let streams = net.start(true, &[Flow::new(port(0, 1), &[1014], 6_000_000), Flow::new(port(0, 2), &[1014], 6_000_000)]);
+    let streams =
+        net.start(true, &[Flow::new(port(0, 1), &[1014], 6_000_000), Flow::new(port(0, 2), &[1014], 6_000_000)]);
     std::thread::sleep(Duration::from_millis(400));
     let stopped = Stopped::stop(thread);
     std::thread::sleep(Duration::from_millis(500));
@@ -290,26 +303,46 @@ pub fn process_dies(lab: &Lab) {
 /// Queues that come while the wire runs are reported, and their packets pass; the kernel keeps those in use. A longer MTU is reported, too.
 pub fn queues_come_and_go(lab: &Lab) {
     let net = steered(lab);
+    // A veth with an XDP program needs as many receive queues as its other end sends by.
+    let hosts = |queues: u16| {
+        net.near.tool("ethtool", &format!("-L n0 tx {queues}")).ok();
+        net.far.tool("ethtool", &format!("-L f0 tx {queues}")).ok();
+    };
+    hosts(2);
     for dev in ["m0", "m1"] {
         net.machine.tool("ethtool", &format!("-L {dev} rx 2 tx 2")).ok();
     }
     let process = net.begin(lab, &one_class(), "20mbit");
     assert!(process.stdout().contains("2 workers"), "{}", process.stdout());
     net.machine.tool("ethtool", "-L m0 rx 4").ok();
-    process.await_stderr("m0 has 4 receive queues now, and the wire 2 workers");
+    process.await_stderr("m0 has other receive queues now, 4, and the wire has workers for 2");
     let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
-    assert!(shown.contains("m0 has 4 receive queues and the wire 2 workers"), "{shown}");
+    assert!(
+        shown.contains("m0 has 4 receive queues and the wire 2 workers, so what arrives on the others passes unshaped"),
+        "{shown}"
+    );
     lab.sluice(&net.machine, &["ensure", "m0"]).exits(1).says("ethtool -L m0 combined 2");
+    net.near.tool("ethtool", "-L n0 tx 4").ok();
     let all: Vec<_> = (0..QUEUES).map(|queue| (0, queue, 2_000_000)).collect();
     let outcomes = net.overload(&all);
-    assert!(outcomes.iter().all(|one| one.received() > 50), "{:?}", outcomes.iter().map(Outcome::received).collect::<Vec<_>>());
+    let sent = net.ingress(lab).tx_queues.iter().map(|one| one.sent.pkts).sum::<u64>();
+    assert!(sent < outcomes.iter().map(Outcome::received).sum::<u64>(), "packets of two queues pass by");
+    assert!(
+        outcomes.iter().all(|one| one.received() > 50),
+        "{:?}",
+        outcomes.iter().map(Outcome::received).collect::<Vec<_>>()
+    );
+    hosts(1);
     net.machine.tool("ethtool", "-L m0 rx 2").ok();
-    process.await_stderr("as many as the wire has workers");
+    process.await_stderr("m0 has as many receive queues again as the wire has workers");
     let fewer = net.machine.tool("ethtool", "-L m0 rx 1");
     assert_ne!(fewer.code, Some(0), "the kernel keeps queues with sockets: {fewer}");
     net.machine.ip("link set m0 mtu 3000");
     let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
-    assert!(shown.contains("m0 takes frames of up to 3022 bytes") && shown.contains("ip link set m0 mtu 1770"), "{shown}");
+    assert!(
+        shown.contains("m0 takes frames of up to 3022 bytes") && shown.contains("ip link set m0 mtu 1770"),
+        "{shown}"
+    );
     lab.sluice(&net.machine, &["ensure", "m0"]).exits(1).says("ip link set m0 mtu 1770");
     net.machine.ip("link set m0 mtu 1500");
     let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
@@ -334,12 +367,17 @@ pub fn bad_numbers(lab: &Lab) {
     ask(&flat, &["--workers", "0"]).says("1 to 8");
     ask(&flat, &["--workers", "9"]).says("1 to 8");
     ask(&flat, &["--workers", "many"]).says("write auto");
-    ask(&flat, &[]).says("m0 has 10 receive queues").says("8 workers, which is the most").says("ethtool -L m0 combined 8");
+    ask(&flat, &[])
+        .says("m0 has 10 receive queues")
+        .says("8 workers, which is the most")
+        .says("ethtool -L m0 combined 8");
     assert_eq!(state(), before, "nothing has changed");
     (set("m0", 4), set("m1", 4));
     let before = state();
     ask(&flat, &["--workers", "6"]).says("m0 has 4 receive queues, and 6 workers need as many").says("--workers 4");
-    ask(&flat, &["--workers", "1"]).says("m0 has 4 receive queues, and the wire 1 worker").says("ethtool -L m0 combined 1");
+    ask(&flat, &["--workers", "1"])
+        .says("m0 has 4 receive queues, and the wire 1 worker")
+        .says("ethtool -L m0 combined 1");
     let ranked = json!({ "version": 1, "scheduler": "pifo", "classes": [{ "id": 0, "priority": 0 }] });
     ask(&ranked, &["--workers", "4"]).says("ranks hold within a queue only").says("--workers 1");
     ask(&ranked, &[]).says("the wire 1 worker, since ranks hold").says("combined 1");
@@ -356,6 +394,8 @@ pub fn bad_numbers(lab: &Lab) {
     ask(&flat, &[]).says("m1 has 1 transmit queue");
     net.machine.tool("ethtool", "-L m1 tx 4").ok();
     assert_eq!(state(), before, "nothing has changed");
+    net.near.tool("ethtool", "-L n0 tx 4").ok();
+    net.far.tool("ethtool", "-L f0 tx 4").ok();
     let process = lab.start(
         &net.machine,
         &["wire", "m0", "m1", "--policy", &lab.policy(&flat), "--rate", "10mbit", "--workers", "4"],

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 pub struct End {
     pub(super) record: Record,
     pub(super) pins: PathBuf,
+    seen: Workers,
 }
 
 impl End {
@@ -26,7 +27,7 @@ impl End {
         let record = Record::find(interface)?.filter(|record| record.partner.is_some());
         let record = record.ok_or_else(|| Error::input(format!("{interface} is no side of a wire")))?;
         let pins = record.pins(&bpffs::root()?);
-        Ok(End { record, pins })
+        Ok(End { seen: Workers::open(&pins)?, record, pins })
     }
 
     /// Name of the interface.
@@ -72,21 +73,13 @@ impl End {
     }
 
     /// The receive queues whose workers were not seen for so long that packets pass them by.
-    ///
-    /// # Errors
-    ///
-    /// The map is of another version.
-    pub fn away(&self) -> Result<Vec<u32>> {
-        Ok(Workers::open(&self.pins)?.away(self.workers()))
+    pub fn away(&self) -> Vec<u32> {
+        self.seen.away(self.workers())
     }
 
-    /// Receive queues of the interface now, if they are not as many as workers.
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not tell.
-    pub fn other_number(&self) -> Result<Option<u32>> {
-        let Some(name) = Interface::name_of(self.record.ifindex) else { return Ok(None) };
-        xsk_workers::other_number(&self.record, &Interface::find(&name)?)
+    /// Receive queues of the interface now, if they are not as many as workers. None also if the kernel does not tell, as of an interface that has gone.
+    pub fn other_number(&self) -> Option<u32> {
+        let found = Interface::find(&Interface::name_of(self.record.ifindex)?).ok()?;
+        xsk_workers::other_number(&self.record, &found).ok().flatten()
     }
 }
