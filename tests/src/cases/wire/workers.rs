@@ -105,6 +105,8 @@ pub fn share_one_rate(lab: &Lab) {
             let busy = streams.iter().any(|(_, own, _)| usize::from(*own) == queue);
             assert_eq!(*sent > 100, busy, "{what}: worker {queue} of {each:?}");
         }
+        let early = |direction: &Direction| direction.class(0).drops.get("early").copied().unwrap_or(0);
+        assert!(early(&now) > early(&then), "{what}: the hook looks into the scheduler of the packet's worker");
         assert_eq!(sent(&now).iter().sum::<u64>(), now.class(0).sent.pkts, "status adds the workers up");
         assert!(outcomes.iter().any(|one| one.lost() > 0), "{what}: more was offered than the rate");
         if is_icount() {
