@@ -374,7 +374,8 @@ pub fn bad_numbers(lab: &Lab) {
         .says("8 workers, which is the most")
         .says("ethtool -L m0 combined 8");
     assert_eq!(state(), before, "nothing has changed");
-    (set("m0", 4), set("m1", 4));
+    set("m0", 4);
+    set("m1", 4);
     let before = state();
     ask(&flat, &["--workers", "6"]).says("m0 has 4 receive queues, and 6 workers need as many").says("--workers 4");
     ask(&flat, &["--workers", "1"])
