@@ -139,7 +139,7 @@ mod tests {
         let on_a_wire = compile(&resolved, &context).unwrap();
         let conf = &on_a_wire.shared_link;
         assert_eq!(conf.instances, 4);
-        assert_eq!(conf.link.cost, (4u64 << 20) + 1, "4 ns a byte, rounded up");
+        assert_eq!(conf.link.cost, 4 << 20, "4 ns a byte");
         assert_eq!([0, 1, 2].map(|class| conf.classes[class].weight), [3, 1, 7]);
         let ingress = &on_a_wire.sched[abi::SL_INGRESS as usize];
         assert!(
