@@ -72,7 +72,7 @@ impl Resolved {
         let named = |class: &ResolvedClass| excerpt(&class.name).into_owned();
         if let Some(class) = self.classes.iter().find(|class| class.peak.is_some()) {
             let why = format!("the peak of class {} holds in one queue only", named(class));
-            return because(why, "remove \"peak\", or write `\"queues\": \"one\"`", "/peak", Some(class.id));
+            return because(why, "remove \"peak\"", "/peak", Some(class.id));
         }
         let policed = |class: &&ResolvedClass| class.exceed == Exceed::Police && class.ceil.is_some();
         if let Some(class) = self.classes.iter().find(policed) {
@@ -92,7 +92,8 @@ pub(crate) fn refused(policy: &Policy, resolved: &Resolved, on_a_wire: bool) -> 
     let needs = if on_a_wire { resolved.needs_one_worker() } else { resolved.needs_one_queue() };
     let OneQueue { why, cure, key, class } = needs?;
     let is_flat = resolved.network.is_none() && resolved.arrivals_of.is_empty();
-    let cure = if is_flat { format!("{cure}, or `\"queues\": \"one\"`") } else { cure.to_owned() };
+    let or = if cure.starts_with("write") { "or" } else { "or write" };
+    let cure = if is_flat { format!("{cure}, {or} `\"queues\": \"one\"`") } else { cure.to_owned() };
     let finding = Diagnostic::error(Kind::Conflict, format!("all tx queues cannot be used: {why}"));
     let finding = finding.at(policy.origin.span("/link/queues"), "asked for here").help(cure);
     let place = class.and_then(|id| policy.classes.iter().position(|class| class.id == id));
