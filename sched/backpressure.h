@@ -29,9 +29,9 @@
  */
 #pragma once
 #include "pipes.h"
-#include "../abi/backpressure.h"
+#include "port_lists.h"
 
-_Static_assert(SL_BACKPRESSURE_PLACES && !(SL_BACKPRESSURE_PLACES & (SL_BACKPRESSURE_PLACES - 1)), "sl_at");
+_Static_assert(SL_BACKPRESSURE_LISTS == SL_PIPE_PLACES, "a list for each class");
 
 /* Lists hold so many packets from now on. One that has more keeps them, and gets none until the port has taken enough. */
 SL_FN void backpressure_configure(struct sl_backpressure *b, const struct sl_backpressure_conf *conf)
@@ -39,18 +39,14 @@ SL_FN void backpressure_configure(struct sl_backpressure *b, const struct sl_bac
 	u32 i;
 
 	sl_for (i, SL_PIPE_CLASSES)
-		*sl_at(b->room_pkts, i) = sl_min(conf->room_pkts[i], SL_BACKPRESSURE_PLACES);
-	b->burst_pkts = conf->burst_pkts;
+		port_list_configure(&b->lists, i, conf->room_pkts[i]);
+	b->lists.burst_pkts = conf->burst_pkts;
 }
 
 /* The classes that have packets for the port, as bits. */
 SL_FN u32 backpressure_held(const struct sl_backpressure *b)
 {
-	u32 i, held = 0;
-
-	sl_for (i, SL_PIPE_PLACES)
-		held |= (u32)(b->pkts[i] != 0) << i;
-	return held;
+	return port_lists_held(&b->lists);
 }
 
 /*
@@ -59,37 +55,29 @@ SL_FN u32 backpressure_held(const struct sl_backpressure *b)
  */
 SL_FN const struct sl_pipe_packet *backpressure_run(const struct sl_backpressure *b, u32 class, u32 from, u32 *n)
 {
-	u32 pkts = *sl_at(b->pkts, class), place = (*sl_at(b->first, class) + from) & (SL_BACKPRESSURE_PLACES - 1);
-
-	*n = from < pkts ? sl_min(pkts - from, SL_BACKPRESSURE_PLACES - place) : 0;
-	return sl_at(*sl_at(b->packet, class), place);
+	return sl_at(*sl_at(b->packet, class), port_list_run(&b->lists, class, from, n));
 }
 
 /* The port was offered the packets of a class and has taken the first n of them, whose slots are free again. */
 SL_FN void backpressure_taken(struct sl_backpressure *b, struct sl_pipes *t, u32 class, u32 n)
 {
-	u32 *pkts = sl_at(b->pkts, class), *first = sl_at(b->first, class), i;
+	u32 first = *sl_at(b->lists.first, class), i;
 	const struct sl_pipe_packet *list = *sl_at(b->packet, class);
 
-	n = sl_min(n, *pkts);
+	n = port_list_taken(&b->lists, class, n);
 	sl_for (i, n) {
 		SL_PIPE_STEP();
-		pipes_give_back(t, list[(*first + i) & (SL_BACKPRESSURE_PLACES - 1)].slot);
+		pipes_give_back(t, list[(first + i) & (SL_BACKPRESSURE_PLACES - 1)].slot);
 	}
-	*first = (*first + n) & (SL_BACKPRESSURE_PLACES - 1);
-	*pkts -= n;
-	*sl_at(b->taken_pkts, class) += n;
-	*sl_at(b->refused_pkts, class) += *pkts;
 }
 
 /* The packets that each class may still send to its list. Returns the classes that may send any, as bits. */
 SL_FN u32 backpressure_allow(const struct sl_backpressure *b, struct sl_pipe_allowance *allowance)
 {
-	u32 i, allowed = 0, free;
+	u32 i, allowed = 0;
 
 	sl_for (i, SL_PIPE_PLACES) {
-		free = b->room_pkts[i] - sl_min(b->pkts[i], b->room_pkts[i]);
-		allowance->pkts[i] = sl_min(free, b->burst_pkts);
+		allowance->pkts[i] = port_list_allowance(&b->lists, i);
 		allowed |= (u32)(allowance->pkts[i] != 0) << i;
 	}
 	return allowed;
@@ -100,21 +88,16 @@ SL_FN u32 backpressure_dequeue(struct sl_backpressure *b, struct sl_pipes *t, u3
 {
 	struct sl_pipe_packet out[SL_PIPE_BATCH];
 	struct sl_pipe_allowance allowance;
-	u32 i, class, place, got;
+	u32 i, class, got;
 
+	port_lists_begin(&b->lists);
 	backpressure_allow(b, &allowance);
 	got = pipes_take(t, out, n, classes, &allowance, now_ns);
-	sl_for (i, SL_PIPE_PLACES)
-		b->came_pkts[i] = b->pkts[i];
 	sl_for (i, got) {
 		SL_PIPE_STEP();
 		class = class_of_queue(out[i].queue & (SL_PIPE_QUEUES - 1));
-		place = (*sl_at(b->first, class) + *sl_at(b->pkts, class)) & (SL_BACKPRESSURE_PLACES - 1);
-		*sl_at(*sl_at(b->packet, class), place) = out[i];
-		(*sl_at(b->pkts, class))++;
+		*sl_at(*sl_at(b->packet, class), port_list_add(&b->lists, class)) = out[i];
 	}
-	sl_for (i, SL_PIPE_PLACES)
-		b->came_pkts[i] = b->pkts[i] - b->came_pkts[i];
 	return got;
 }
 

@@ -40,15 +40,19 @@ SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 	return sl_at(s->classes, c);
 }
 
-/* Class c, which has packets, waits until its ceiling has tokens, and its peak. */
-SL_GLOBAL int sl_hold(struct sl_sched *s SL_NONNULL, u32 c)
+/* Class c, which has packets and is not ready, waits until this time. */
+SL_FN void sl_hold_until(struct sl_sched *s, u32 c, u64 opens)
 {
-	u64 opens = class_opens_ns(class_at(s, c));
-
 	if (!s->held || opens < s->held_until_ns)
 		s->held_until_ns = opens;
 	s->held |= SL_BIT(c);
 	tournament_put(&s->ceilings, c, opens);
+}
+
+/* Class c, which has packets, waits until its ceiling has tokens, and its peak. */
+SL_GLOBAL int sl_hold(struct sl_sched *s SL_NONNULL, u32 c)
+{
+	sl_hold_until(s, c, class_opens_ns(class_at(s, c)));
 	return 0;
 }
 

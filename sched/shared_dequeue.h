@@ -21,40 +21,11 @@
  * would otherwise draw and give back for each. Credit that it keeps is no loss to others, since it draws that much less later.
  */
 #pragma once
-#include "core.h"
+#include "hold_back.h"
 #include "shared_shares.h"
 
 /* The time between two returns of credit by one instance, at least. */
-#define SL_SHARED_REST_NS  1000000u
-/* Later than any draw: a class that is refused is held until one lets it go. */
-#define SL_SHARED_NEVER_NS (1ULL << 60)
-
-/* Classes that could send now as far as the scheduler knows, as bits. */
-SL_FN u64 shared_ready(struct sl_sched *s)
-{
-	return sl_unlikely(s->lone) ? SL_BIT(sl_at(s->slot, s->free)->class) : s->ready;
-}
-
-/* Class c, which is ready, is held until this time. */
-SL_GLOBAL int shared_hold(struct sl_sched *s SL_NONNULL, u32 c, u64 until_ns)
-{
-	sl_leave(s, class_at(s, c), c);
-	if (!s->held || until_ns < s->held_until_ns)
-		s->held_until_ns = until_ns;
-	s->held |= SL_BIT(c);
-	tournament_put(&s->ceilings, c, until_ns);
-	return 0;
-}
-
-/* Class c, which is held, is ready again. */
-SL_GLOBAL int shared_let_go(struct sl_sched *s SL_NONNULL, u32 c, u64 now_ns)
-{
-	tournament_cut(&s->ceilings, c);
-	s->held &= ~SL_BIT(c);
-	s->held_until_ns = sl_first_opening(&s->ceilings);
-	sl_join(s, class_at(s, c), c, now_ns);
-	return 0;
-}
+#define SL_SHARED_REST_NS 1000000u
 
 /* Gives back the credit of the link. */
 SL_FN void shared_give_back(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f)
@@ -93,7 +64,7 @@ SL_FN void shared_rest(struct sl_sched *s, struct sl_shared_instance *x, struct 
 	x->draws++;
 	x->gave_back_ns = now_ns;
 	shared_give_back(x, l, f);
-	shared_give_back_ceilings(x, l, f, ~(shared_ready(s) | s->held));
+	shared_give_back_ceilings(x, l, f, ~(hold_back_ready(s) | s->held));
 }
 
 /* Leaves classes of which it has no packets, or none that it may send. */
@@ -164,7 +135,7 @@ SL_FN void shared_begin(struct sl_shared_instance *x, u32 number)
 SL_GLOBAL u64 shared_ceilings(struct sl_sched *s SL_NONNULL, struct sl_shared_instance *x SL_NONNULL,
 			      struct sl_shared_link *l SL_NONNULL, const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
 {
-	u64 left = shared_ready(s) & f->ceilings, opens, wake_ns = 0;
+	u64 left = hold_back_ready(s) & f->ceilings, opens, wake_ns = 0;
 	u32 n, c;
 
 	sl_for_bits (n, c, left) {
@@ -184,7 +155,7 @@ SL_GLOBAL u64 shared_ceilings(struct sl_sched *s SL_NONNULL, struct sl_shared_in
 		}
 		wake_ns = credit_ns(opens) + credit_turn_ns(r, opens + r->burst, *full, f->instances);
 		if (!s->lone)
-			shared_hold(s, c, sl_max(wake_ns, now_ns + 1));
+			hold_back(s, c, sl_max(wake_ns, now_ns + 1));
 	}
 	return s->lone ? wake_ns : 0;
 }
@@ -200,7 +171,7 @@ struct sl_shared_judgement {
 SL_GLOBAL int shared_judge(struct sl_sched *s SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
 			   const struct sl_shared_conf *f SL_NONNULL, struct sl_shared_judgement *j SL_NONNULL, u64 now_ns)
 {
-	u64 left = shared_ready(s) | j->may, asks = left, ahead;
+	u64 left = hold_back_ready(s) | j->may, asks = left, ahead;
 	u32 n, c;
 
 	j->may = 0;
@@ -216,9 +187,9 @@ SL_GLOBAL int shared_judge(struct sl_sched *s SL_NONNULL, struct sl_shared_link 
 		return 0;
 	sl_for_bits (n, c, asks) {
 		if (j->may & ~s->ready & SL_BIT(c))
-			shared_let_go(s, c, now_ns);
+			hold_back_let_go(s, c, now_ns);
 		else if (~j->may & s->ready & SL_BIT(c))
-			shared_hold(s, c, now_ns + SL_SHARED_NEVER_NS);
+			hold_back(s, c, now_ns + SL_HOLD_NEVER_NS);
 	}
 	return 0;
 }
@@ -289,9 +260,9 @@ SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instan
 	u64 wake_ns;
 
 	x->refused &= s->held;
-	if (!(shared_ready(s) | x->refused))
+	if (!(hold_back_ready(s) | x->refused))
 		return SL_SHARED_LOST;
-	if (now_ns < x->link_opens_ns && shared_ready(s))
+	if (now_ns < x->link_opens_ns && hold_back_ready(s))
 		return x->link_opens_ns;
 	if (now_ns < x->retry_ns && !s->ready)
 		return x->retry_ns;
@@ -299,11 +270,11 @@ SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instan
 	shares_report(&l->classes, f, x, now_ns);
 	x->scarce = !credit_abounds(&f->link, shared_read(&l->bucket.value), credit_time(now_ns));
 	if (x->scarce) {
-		shared_join(x, l, f, shared_ready(s) | x->refused, now_ns);
+		shared_join(x, l, f, hold_back_ready(s) | x->refused, now_ns);
 		shares_look(&l->classes, f, 0, now_ns, &j.view);
 	}
 	j.may = x->refused;
-	x->refused |= shared_ready(s);
+	x->refused |= hold_back_ready(s);
 	shared_judge(s, l, f, &j, now_ns);
 	x->refused &= ~j.may;
 	x->retry_ns = 0;
@@ -334,7 +305,7 @@ SL_FN void shared_charge(struct sl_shared_instance *x, const struct sl_shared_co
 /* Whether the instance can send without a look at what it has left, joined or waited for. */
 SL_FN int shared_has_credit(struct sl_sched *s, const struct sl_shared_instance *x, const struct sl_shared_conf *f, u64 now_ns)
 {
-	u64 ready = shared_ready(s);
+	u64 ready = hold_back_ready(s);
 
 	if (x->credit_bytes <= 0 || now_ns < x->link_opens_ns || !ready)
 		return 0;
@@ -349,18 +320,18 @@ SL_GLOBAL u64 shared_prepare(struct sl_sched *s SL_NONNULL, struct sl_shared_ins
 
 	if (sl_unlikely(s->held && now_ns >= s->held_until_ns))
 		sl_release(s, now_ns);
-	if (sl_unlikely(shared_ready(s) & f->ceilings))
+	if (sl_unlikely(hold_back_ready(s) & f->ceilings))
 		wake_ns = shared_ceilings(s, x, l, f, now_ns);
-	gone = x->joined & ~(wake_ns ? 0 : shared_ready(s) | (x->refused & s->held));
+	gone = x->joined & ~(wake_ns ? 0 : hold_back_ready(s) | (x->refused & s->held));
 	if (sl_unlikely(gone))
 		shared_leave(x, l, f, gone, now_ns);
 	if (!s->backlog_pkts) {
 		shared_rest(s, x, l, f, now_ns);
 		return SL_SHARED_LOST;
 	}
-	if (!wake_ns && (x->credit_bytes <= 0 || !shared_ready(s) || now_ns < x->link_opens_ns))
+	if (!wake_ns && (x->credit_bytes <= 0 || !hold_back_ready(s) || now_ns < x->link_opens_ns))
 		wake_ns = shared_draw(s, x, l, f, now_ns);
-	if (!shared_ready(s))
+	if (!hold_back_ready(s))
 		shared_rest(s, x, l, f, now_ns);
 	else if (!wake_ns)
 		return 0;

@@ -12,6 +12,7 @@ fn main() {
         "src/backpressure.c",
         "src/each_host.c",
         "src/hierarchy.c",
+        "src/level_backpressure.c",
         "src/native.c",
         "src/pipes.c",
         "src/police.c",

@@ -43,6 +43,7 @@ pod!(
     sl_tree_op,
     sl_tree_trace,
     sl_backpressure,
+    sl_level_backpressure,
     sl_pipes,
     sl_shared_link,
     sl_shared_instance,

@@ -5,6 +5,7 @@ pub mod addresses;
 pub mod backpressure;
 pub mod each_host;
 pub mod hierarchy;
+pub mod level_backpressure;
 pub mod pipes;
 pub mod police;
 pub mod shared_credit;

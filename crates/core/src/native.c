@@ -48,7 +48,7 @@ static u32 core_sojourn_bucket(u64 ns)
 	return sojourn_bucket(ns);
 }
 
-const struct {
+const struct sl_core_table {
 	u32 state_bytes;
 	u32 conf_bytes;
 	s32 (*enqueue)(struct sl_sched *s, const struct sl_packet *packet, u64 now_ns);

@@ -26,7 +26,7 @@ fn nothing_is_lost(core: &'static BackpressureCore, case: &Case) -> TestCaseResu
     let state = world.pipes.state();
     prop_assert_eq!(state.free_count, state.fresh, "slots that were used are free again");
     prop_assert_eq!(state.pkts, 0);
-    let taken: u64 = world.backpressure.state().taken_pkts.iter().sum();
+    let taken: u64 = world.backpressure.state().lists.taken_pkts.iter().sum();
     prop_assert_eq!(taken, world.came, "what the port takes is counted");
     Ok(())
 }
@@ -55,7 +55,7 @@ fn lists_keep_within_their_room(core: &'static BackpressureCore, case: &Case) ->
         let Step::Round { count, classes } = *step else { return Ok(()) };
         prop_assert!(before.got <= count);
         for (class, room) in before.lists.room_pkts.iter().enumerate() {
-            let (held, now) = (before.held[class], world.backpressure.state().pkts[class]);
+            let (held, now) = (before.held[class], world.backpressure.state().lists.pkts[class]);
             let most = room.saturating_sub(held).min(before.lists.burst_pkts);
             let most = if classes >> class & 1 == 1 { most } else { 0 };
             prop_assert!(now - held <= most, "{} packets of class {} come, and {} may", now - held, class, most);
@@ -69,7 +69,7 @@ fn lists_keep_within_their_room(core: &'static BackpressureCore, case: &Case) ->
 fn a_dequeue_says_what_came(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
     let mut refused = [0; 16];
     let world = run(core, case, &mut |world, _, before| {
-        let state = world.backpressure.state();
+        let state = &world.backpressure.state().lists;
         let came: Vec<u32> = state.pkts.iter().zip(before.held).map(|(now, held)| now - held).collect();
         prop_assert_eq!(&state.came_pkts[..], &came[..]);
         prop_assert_eq!(came.iter().sum::<u32>(), before.got);

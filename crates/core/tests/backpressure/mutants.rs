@@ -12,41 +12,42 @@ mutants! {
         "got = pipes_take(" => "got = pipes_dequeue(";
     slots_of_taken_packets_stay_taken breaks "conservation::nothing_is_lost":
         "backpressure.h",
-        "pipes_give_back(t, list[(*first + i) & (SL_BACKPRESSURE_PLACES - 1)].slot);" => ";";
+        "pipes_give_back(t, list[(first + i) & (SL_BACKPRESSURE_PLACES - 1)].slot);" => ";";
     a_packet_that_was_taken_is_offered_again breaks "conservation::nothing_is_lost":
-        "backpressure.h",
+        "port_lists.h",
         "*pkts -= n;" => "*pkts -= n ? n - 1 : 0;";
     taken_packets_are_not_counted breaks "conservation::nothing_is_lost":
-        "backpressure.h",
-        "*sl_at(b->taken_pkts, class) += n;" => ";";
+        "port_lists.h",
+        "*sl_at(l->taken_pkts, list) += n;" => ";";
     new_packets_go_before_refused_ones breaks "conservation::flows_keep_their_order":
-        "backpressure.h",
-        "place = (*sl_at(b->first, class) + *sl_at(b->pkts, class)) & (SL_BACKPRESSURE_PLACES - 1);" =>
-        "place = *sl_at(b->first, class) = (*sl_at(b->first, class) - 1) & (SL_BACKPRESSURE_PLACES - 1);";
+        "port_lists.h",
+        "place = (*sl_at(l->first, list) + *pkts) & (SL_BACKPRESSURE_PLACES - 1);" =>
+        "place = *sl_at(l->first, list) = (*sl_at(l->first, list) - 1) & (SL_BACKPRESSURE_PLACES - 1);";
     a_list_has_no_bound breaks "conservation::lists_keep_within_their_room":
-        "backpressure.h",
-        "free = b->room_pkts[i] - sl_min(b->pkts[i], b->room_pkts[i]);" => "free = b->room_pkts[i];";
+        "port_lists.h",
+        "free = room - sl_min(pkts, room);" => "free = room;";
     a_burst_has_no_bound breaks "conservation::lists_keep_within_their_room":
-        "backpressure.h",
-        "sl_min(free, b->burst_pkts)" => "free";
+        "port_lists.h",
+        "return sl_min(free, l->burst_pkts);" => "return free;";
     a_class_without_allowance_sends breaks "conservation::lists_keep_within_their_room":
         "pipes.h",
         "if (!*sl_at(allowance->pkts, i))" => "if (0)";
     what_was_refused_counts_as_new breaks "conservation::a_dequeue_says_what_came":
-        "backpressure.h",
-        "b->came_pkts[i] = b->pkts[i] - b->came_pkts[i];" => "b->came_pkts[i] = b->pkts[i];";
+        "port_lists.h",
+        "l->came_pkts[i] = 0;" => "l->came_pkts[i] = l->pkts[i];";
     refusals_are_not_counted breaks "conservation::a_dequeue_says_what_came":
-        "backpressure.h",
-        "*sl_at(b->refused_pkts, class) += *pkts;" => ";";
+        "port_lists.h",
+        "*sl_at(l->refused_pkts, list) += *pkts;" => ";";
 
     // Classes.
     a_full_list_holds_the_class_before_it_back breaks "priority::later_classes_do_not_delay":
         "backpressure.h",
-        "free = b->room_pkts[i] - sl_min(b->pkts[i], b->room_pkts[i]);" =>
-        "free = i < 12 && b->pkts[i + 1] >= b->room_pkts[i + 1] ? 0 : b->room_pkts[i] - sl_min(b->pkts[i], b->room_pkts[i]);";
+        "allowance->pkts[i] = port_list_allowance(&b->lists, i);" =>
+        "allowance->pkts[i] = i < 12 && b->lists.pkts[i + 1] >= b->lists.room_pkts[i + 1] ? 0 : port_list_allowance(&b->lists, i);";
     a_list_is_never_full breaks "priority::a_class_with_room_is_served":
         "backpressure.h",
-        "sl_min(free, b->burst_pkts)" => "sl_min(free, b->burst_pkts) * (b->pkts[i] == 0)";
+        "allowance->pkts[i] = port_list_allowance(&b->lists, i);" =>
+        "allowance->pkts[i] = port_list_allowance(&b->lists, i) * (b->lists.pkts[i] == 0);";
 
     // Shares of pipes.
     a_turn_that_pauses_is_over breaks "sharing::pipes_share_a_class_equally":

@@ -62,7 +62,7 @@ fn later_classes_do_not_delay(core: &'static BackpressureCore, case: &Case) -> T
 /// When rounds have ended, a class that has packets in the scheduler has a full list, and the port has none left for it.
 fn a_class_with_room_is_served(core: &'static BackpressureCore, case: &Case) -> TestCaseResult {
     play(core, case, u32::MAX, &mut |world| {
-        let state = world.backpressure.state();
+        let state = &world.backpressure.state().lists;
         for class in 0..abi::SL_PIPE_CLASSES {
             let place = class as usize;
             let waiting = world.waiting.values().filter(|frame| frame.class == class).count();

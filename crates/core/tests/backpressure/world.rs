@@ -85,7 +85,7 @@ impl World {
         for class in (0..abi::SL_PIPE_CLASSES).filter(|class| held >> class & 1 == 1) {
             let [first, rest] = self.backpressure.offered(class);
             let offered: Vec<Packet> = first.iter().chain(rest).copied().collect();
-            prop_assert_eq!(offered.len(), self.backpressure.state().pkts[class as usize] as usize);
+            prop_assert_eq!(offered.len(), self.backpressure.state().lists.pkts[class as usize] as usize);
             let count = self.port.room(class).min(offered.len());
             for packet in &offered[..count] {
                 let frame = self.waiting.remove(&packet.slot);
@@ -174,7 +174,7 @@ pub fn play(
             }
             Step::Round { count, classes } => {
                 world.offer()?;
-                before.held = world.backpressure.state().pkts;
+                before.held = world.backpressure.state().lists.pkts;
                 before.got = world.backpressure.dequeue(&mut world.pipes, *count, *classes, world.now_ns);
                 look(&world, step, &before)?;
                 world.offer()?;

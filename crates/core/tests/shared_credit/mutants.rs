@@ -51,7 +51,7 @@ mutants! {
         "*sl_at(x->ceiling_bytes, c) -= (s32)bytes;" => ";";
     refused_classes_are_not_let_go breaks "links::a_link_with_packets_sends_at_its_rate":
         "shared_dequeue.h",
-        "shared_let_go(s, c, now_ns);" => ";";
+        "hold_back_let_go(s, c, now_ns);" => ";";
     credit_is_kept breaks "links::queues_that_run_empty_leave":
         "shared_dequeue.h",
         "x->gave_back_ns = now_ns;\n\tshared_give_back(x, l, f);" => ";";
@@ -94,7 +94,7 @@ mutants! {
         "if (first && level < v->level)" => "if (first && !v->weights)";
     classes_without_packets_hold_up_later_ones breaks "links::urgent_classes_leave_the_rest":
         "shared_dequeue.h",
-        "gone = x->joined & ~(wake_ns ? 0 : shared_ready(s) | (x->refused & s->held));" => "gone = 0;";
+        "gone = x->joined & ~(wake_ns ? 0 : hold_back_ready(s) | (x->refused & s->held));" => "gone = 0;";
     guarantees_do_not_go_first breaks "links::guarantees_are_kept":
         "shared_shares.h",
         "v->assured |= SL_BIT(c);" => ";";
