@@ -6,7 +6,6 @@
 //! receive queue is seen to run. One that was away for a while drops what it holds, since later packets have passed it by.
 
 mod addresses;
-mod congestion;
 mod handed;
 mod process;
 mod processors;

@@ -1,8 +1,8 @@
 //! One way of a worker: what arrives at a receive queue of one interface, its scheduler, and what leaves by the other interface.
 
-use crate::congestion;
 use crate::handed::Handed;
 use crate::queue::Queue;
+use sluice_classifier::congestion;
 use sluice_core::Verdict;
 use sluice_error::Result;
 use sluice_kernel::wire::{End, Side, Terms};

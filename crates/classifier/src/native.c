@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The parser and the rules of the BPF programs, on frames in memory: the functions that lib.rs calls. */
+#include <stddef.h>
+#include <string.h>
+#include "../../../sched/world.h"
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define SEC(name)
+
+/* An array map, or a map of them: its values one after the other, and how many bytes each has. */
+struct sl_values {
+	const void *first;
+	u32 bytes;
+	u32 count;
+};
+
+/* The tables of a policy, and the maps beside them: struct Maps of lib.rs. */
+struct sl_policy {
+	const struct sl_tables *tables;
+	struct sl_values rows; /* one map of rows */
+	struct sl_values ranges; /* a map for each enum sl_range_field */
+};
+
+static _Thread_local struct sl_values rows, ranges;
+
+static void *bpf_map_lookup_elem(const void *map, const u32 *key)
+{
+	const struct sl_values *values = map;
+
+	return *key < values->count ? (u8 *)values->first + (size_t)*key * values->bytes : NULL;
+}
+
+#define bpf_loop(n, step, x, flags)                 \
+	do {                                        \
+		u32 n_;                             \
+		for (n_ = 0; n_ < (n); n_++)        \
+			if (step(n_, x) || (flags)) \
+				break;              \
+	} while (0)
+
+#include "../../../bpf/lib/parse.h"
+#include "../../../bpf/lib/flow_hash.h"
+#include "../../../bpf/lib/hosts.h"
+#include "../../../bpf/lib/choose.h"
+
+struct sl_frame {
+	const u8 *bytes;
+	u32 length;
+};
+
+/* As bpf_skb_load_bytes. */
+static int load_frame(const struct sl_frame *frame, u32 off, void *to, u32 size)
+{
+	if (off > frame->length || size > frame->length - off)
+		return -14;
+	memcpy(to, frame->bytes + off, size);
+	return 0;
+}
+
+#define SL_PACKET const struct sl_frame
+#define SL_PACKET_ARG
+#define SL_LOAD         load_frame
+#define SL_LENGTH(x)    ((x)->length)
+#define SL_PARSER(name) name##_frame
+#include "../../../bpf/lib/parse_any.h"
+
+/* What is found of a packet: struct Found of lib.rs. */
+struct sl_found {
+	u32 class;
+	u32 rule; /* or enum sl_no_rule */
+	u32 kind; /* enum sl_parse */
+	u32 drops; /* it is malformed, and the policy drops such packets */
+	u32 flow_hash;
+	u16 src_host;
+	u16 dst_host;
+	u32 ecn; /* as the IP header has it */
+};
+
+/* Hashes are by these keys from now on; to be called before packets are. */
+void sl_native_keys(const u64 *key)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(sl_hash.key) / sizeof(sl_hash.key[0]); i++)
+		sl_hash.key[i] = key[i];
+}
+
+u32 sl_native_key_count(void)
+{
+	return sizeof(sl_hash.key) / sizeof(sl_hash.key[0]);
+}
+
+/* A packet without firewall mark, which has come by this interface. */
+void sl_native_classify(const struct sl_policy *policy, const u8 *bytes, u32 length, u32 interface, struct sl_found *found)
+{
+	struct sl_frame frame = { bytes, length };
+	const struct sl_tables *t = policy->tables;
+	struct sl_values maps[2] = { { &policy->rows, 0, 1 }, policy->ranges };
+	u64 front[SL_FRONT_BYTES / 8], word;
+	struct sl_flow_key flow;
+	struct sl_headers h;
+	int has_front;
+
+	rows = maps[0];
+	ranges = maps[1];
+	has_front = !load_frame(&frame, SL_FRONT, front, sizeof(front));
+	sl_headers_init(&h, SL_NO_TAG, 0, interface);
+	sl_parse_frame(&frame, has_front ? front : NULL, 0, t->fields, &h);
+	word = sl_choose(t, &h);
+	memset(&flow, 0, sizeof(flow));
+	sl_flow_key(&flow, &h, SL_EGRESS);
+	*found = (struct sl_found){
+		.class = sl_choice_of(word).class,
+		.rule = sl_choice_of(word).rule,
+		.kind = h.kind,
+		.drops = t->drop_malformed && (u32)SL_MALFORMED >> h.kind & 1,
+		.flow_hash = sl_flow_hash(&flow),
+		.src_host = sl_packet_host((const u8 *)h.src),
+		.dst_host = sl_packet_host((const u8 *)h.dst),
+		.ecn = h.is_ip >> 1 & 3,
+	};
+}
