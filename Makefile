@@ -46,6 +46,8 @@ STRIPPED = mkdir -p target/stripped && for file in $(SLUICE) $(TESTS); do \
 SLUICE := target/release/sluice
 TESTS := target/release/sluice-system-tests
 ARM64 := target/aarch64-unknown-linux-gnu/release
+# A crate that is no member of the workspace, since it needs DPDK.
+OF_DPDK := --manifest-path crates/dpdk/Cargo.toml --target-dir target/dpdk
 RUN_AS_ROOT := $(if $(filter 0,$(shell id -u)),,--config 'target."cfg(unix)".runner = "sudo"')
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -57,7 +59,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build look test test-unit test-native test-vm test-processors test-cost demo demo-vm lab results lists bench notebook fuzz lint deny audit install uninstall arm64 test-arm64 clean
+.PHONY: help setup build look test test-unit test-native test-vm test-processors test-cost demo demo-vm lab results lists bench notebook fuzz lint deny audit install uninstall dpdk test-dpdk arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -153,8 +155,9 @@ fuzz: ## Look for inputs that break a parser, a minute for each (FUZZ_ARGS="poli
 lint: ## Check formatting and common mistakes: Rust, C, shell
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path crates/dpdk/Cargo.toml --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
-	find abi bench bpf forward sched telemetry fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	find abi bench bpf crates/classifier/src crates/dpdk/src forward sched telemetry fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench examples .ci | xargs --null shellcheck
 
 deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
@@ -192,6 +195,15 @@ uninstall: ## Remove what "make install" put there
 	rm -f $(SHARE)/zsh/site-functions/_sluice $(SHARE)/fish/vendor_completions.d/sluice.fish
 	rm -f $(UNITS)/sluice@.service $(UNITS)/sluice-group@.service $(UNITS)/sluice-wire@.service $(UNITS)/sluice-serve.service $(UNITS)/sluice-ensure.service $(UNITS)/sluice-ensure.timer
 	rm -rf $(SHARE)/sluice $(SHARE)/doc/sluice
+
+dpdk: ## Build target/dpdk/release/sluice-dpdk, a bump in the wire between two DPDK ports (docs/dpdk.md)
+	@scripts/setup build dpdk
+	$(CARGO) build --release --locked $(OF_DPDK)
+
+test-dpdk: ## Check and test sluice-dpdk on ports of DPDK that need no card: captures, rings, null devices, veths, taps
+	@scripts/setup build dpdk lint
+	$(CARGO) clippy --release --locked $(OF_DPDK) --all-targets -- --deny warnings
+	$(CARGO) test --release --locked $(OF_DPDK) $(RUN_AS_ROOT)
 
 arm64: ## Cross-build for aarch64: target/aarch64-unknown-linux-gnu/release/sluice
 	@scripts/setup build arm64

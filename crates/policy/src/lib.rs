@@ -51,6 +51,7 @@ mod tcp_flags;
 mod terms;
 mod time;
 mod window;
+mod without_kernel;
 
 pub use bytes::{Bytes, FRAME_BYTES};
 pub use ceiling::{Ceiling, Limits, SharedCeiling};
