@@ -2,10 +2,12 @@
 
 pub(crate) mod ancestry;
 pub(crate) mod bpffs;
+pub(crate) mod card_shaping;
 pub(crate) mod channels;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod ethtool;
+mod generic_netlink;
 pub mod interface;
 pub(crate) mod iproute;
 pub(crate) mod lock;

@@ -5,6 +5,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::{self, Leaving, SharedWay};
 use crate::engine::{self, parts, xsk_workers};
 use crate::record::{Engine, Hook, Phase, Record, policy};
+use crate::system::card_shaping::{DevlinkRates, NetShaper};
 use crate::system::driver::SocketFrames;
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
@@ -351,6 +352,39 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     if interface.ethernet && matches!(kind, None | Some("veth")) {
         frames_of(f, interface);
     }
+    if interface.ethernet && kind.is_none() {
+        for detail in shaping_of(NetShaper::of(interface.ifindex), DevlinkRates::of(interface.ifindex)) {
+            f.add(&interface.name, "shaping", Verdict::Good, detail, "");
+        }
+    }
+}
+
+/// What the card can shape by itself, in lines.
+fn shaping_of(shapers: Option<NetShaper>, rates: Option<DevlinkRates>) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(shapers.map(|shapers| match shapers {
+        NetShaper::NoFamily => {
+            "the kernel does not tell what the card can shape by itself (net-shaper, from 6.13)".to_owned()
+        }
+        NetShaper::NoShapers => "the driver tells of no shapers of the card (net-shaper)".to_owned(),
+        NetShaper::Has(all) => {
+            let each: Vec<String> =
+                all.iter().map(|shapers| format!("{} ({})", shapers.scope, shapers.can.join(", "))).collect();
+            format!("the card can shape {} (net-shaper); sluice does not have it do so yet", each.join("; "))
+        }
+    }));
+    lines.extend(rates.map(|DevlinkRates { device, leaves, nodes }| {
+        let count = |number: u32, one: &str, many: &str| match number {
+            1 => format!("1 {one}"),
+            _ => format!("{number} {many}"),
+        };
+        format!(
+            "{device} has rates for {} and {} (devlink-rate); sluice does not set them yet",
+            count(leaves, "function", "functions"),
+            count(nodes, "group of them", "groups of them")
+        )
+    }));
+    lines
 }
 
 /// Adds the way of frames to the process of a wire.
@@ -366,4 +400,30 @@ fn frames_of(f: &mut Findings, interface: &Interface) {
         None => return,
     };
     f.add(&interface.name, "AF_XDP", Verdict::Good, detail, "");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shaping_of;
+    use crate::system::card_shaping::{DevlinkRates, NetShaper, Scope, Shapers};
+
+    #[test]
+    fn the_abilities_of_a_card_are_told_in_words() {
+        let shapers = |scope, can: &[&'static str]| Shapers { scope, can: can.to_vec() };
+        let has = NetShaper::Has(vec![
+            shapers(Scope::Device, &["bits a second", "ceiling"]),
+            shapers(Scope::Queue, &["bits a second", "ceiling", "weight"]),
+        ]);
+        let rates = DevlinkRates { device: "pci/0000:01:00.0".to_owned(), leaves: 8, nodes: 1 };
+        assert_eq!(
+            shaping_of(Some(has), Some(rates)),
+            [
+                "the card can shape the interface (bits a second, ceiling); each tx queue (bits a second, ceiling, weight) \
+                 (net-shaper); sluice does not have it do so yet",
+                "pci/0000:01:00.0 has rates for 8 functions and 1 group of them (devlink-rate); sluice does not set them yet",
+            ]
+        );
+        assert_eq!(shaping_of(Some(NetShaper::NoFamily), None).len(), 1);
+        assert!(shaping_of(None, None).is_empty());
+    }
 }

@@ -1,4 +1,4 @@
-//! Asks the kernel about links and qdiscs (rtnetlink(7)). The headers and attributes that are read are those of linux/rtnetlink.h and
+//! Asks the kernel about links and qdiscs (rtnetlink(7)), and by other families (generic_netlink.rs). The headers and attributes that are read are those of linux/rtnetlink.h and
 //! linux/if_link.h; all others are passed over, so that a newer kernel's answers can be read.
 
 use netlink_packet_core::{
@@ -122,7 +122,8 @@ fn link_of(message: &[u8]) -> Option<Link> {
 }
 
 /// The reason why there is no answer.
-enum Failure {
+#[derive(Debug)]
+pub(super) enum Failure {
     Socket(std::io::Error),
     /// The kernel's refusal.
     Kernel(std::io::Error),
@@ -139,14 +140,19 @@ impl From<Failure> for Error {
     }
 }
 
-struct Answers {
+pub(super) struct Answers {
     /// Payload of each message, behind its header.
-    messages: Vec<Vec<u8>>,
+    pub(super) messages: Vec<Vec<u8>>,
     /// Whether the list changed while it was read.
     interrupted: bool,
 }
 
 fn ask(kind: u16, flags: u16, request: &[u8]) -> std::result::Result<Answers, Failure> {
+    ask_by(NETLINK_ROUTE, kind, flags, request)
+}
+
+/// Asks by a protocol of netlink.
+pub(super) fn ask_by(protocol: isize, kind: u16, flags: u16, request: &[u8]) -> std::result::Result<Answers, Failure> {
     let mut message = vec![0; NLMSGHDR_BYTES];
     message.extend(request);
     let length = message.len() as u32;
@@ -155,7 +161,7 @@ fn ask(kind: u16, flags: u16, request: &[u8]) -> std::result::Result<Answers, Fa
     header.set_message_type(kind);
     header.set_flags(NLM_F_REQUEST | flags);
     header.set_sequence_number(1);
-    let socket = Socket::new(NETLINK_ROUTE).map_err(Failure::Socket)?;
+    let socket = Socket::new(protocol).map_err(Failure::Socket)?;
     socket.connect(&SocketAddr::new(0, 0)).map_err(Failure::Socket)?;
     socket.send(&message, 0).map_err(Failure::Socket)?;
     let mut answers = Answers { messages: Vec::new(), interrupted: false };
@@ -182,15 +188,15 @@ fn ask(kind: u16, flags: u16, request: &[u8]) -> std::result::Result<Answers, Fa
     }
 }
 
-fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
+pub(super) fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
     NlasIterator::new(bytes).map_while(std::result::Result::ok)
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
