@@ -147,7 +147,10 @@ impl Environment {
             }
         };
         let Ok(number) = u16::try_from(port) else {
-            let told = format!("there is no port {device}: {}", errno(port));
+            // Many drivers answer -1, and have written why.
+            let why =
+                if port == -1 { "its driver does not take it; its message is above".to_owned() } else { errno(port) };
+            let told = format!("there is no port {device}: {why}");
             let cure = "name a device as DPDK does: `net_af_packet0,iface=eth0`, `net_tap0`, or the address of a card that \
                         is bound to vfio-pci";
             return Err(Error::input(told).help(cure));
