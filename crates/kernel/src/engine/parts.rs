@@ -160,7 +160,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
 fn workers(record: &Record, partner: &str, pins: &Path, found: &mut Vec<Missing>) -> Result<()> {
     let workers = Workers::open(pins)?;
     let away = workers.away(record.workers());
-    if !workers.is_running() {
+    if away.len() == record.workers() as usize {
         found.push(Missing::Worker(partner.to_owned()));
     } else if !away.is_empty() {
         found.push(Missing::Workers(away, partner.to_owned()));

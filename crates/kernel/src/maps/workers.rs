@@ -41,11 +41,21 @@ impl Workers {
         self.seen_ns().any(|seen_ns| runs(seen_ns, now_ns))
     }
 
-    /// The receive queues, of so many, whose workers do not move packets now.
+    /// The receive queues, of so many, whose workers do not move packets. A worker that was kept from its processor just now gets a second look, since a
+    /// command itself may have done that: one that loads programs can hold a processor for longer than the arrival hook waits.
     pub fn away(&self, workers: u32) -> Vec<u32> {
-        let now_ns = now_ns();
-        let each = (0..workers).zip(self.seen_ns());
-        each.filter(|(_, seen_ns)| !runs(*seen_ns, now_ns)).map(|(queue, _)| queue).collect()
+        let away = || {
+            let now_ns = now_ns();
+            let each = (0..workers).zip(self.seen_ns());
+            each.filter(|(_, seen_ns)| !runs(*seen_ns, now_ns)).collect::<Vec<_>>()
+        };
+        let mut found = away();
+        if found.iter().any(|(_, seen_ns)| *seen_ns > 0) {
+            std::thread::sleep(Duration::from_nanos(abi::SL_WIRE_PATIENCE_NS.into()));
+            let still = away();
+            found.retain(|before| still.contains(before));
+        }
+        found.into_iter().map(|(queue, _)| queue).collect()
     }
 
     /// Packets that each of so many workers has held and lost, by receive queue.
