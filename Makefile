@@ -25,8 +25,7 @@ VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
 VM_CPU ?= qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand
 VM_TIMEOUT ?= 3600
-# The others of their suite need a clock that counts instructions, or test commands.
-PROCESSOR_TESTS := --skip=commands_that_are --skip=queues_that_cannot --skip=queues_beyond --skip=high_rates --skip=a_link_that shared_queues
+PROCESSOR_TESTS := $(subst $(comma), ,$(call skipping,--by-engine,processors)) shared_queues
 VM_BESIDE ?=
 
 # Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, what the lab does, which targets to fuzz (scripts/fuzz --help).
@@ -73,7 +72,7 @@ build: ## Build target/release/sluice
 	$(CARGO) build --release --locked -p sluice-cli
 
 # Tests on this kernel mostly wait, so they run beside the machines; the gate on costs is last.
-test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, several processors, and what a packet costs
+test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, several processors, and what a packet costs; not those of sluice-dpdk (test-dpdk)
 	@scripts/setup build test vm
 	$(BUILD_TESTS)
 	@$(MAKE) --no-print-directory test-unit
@@ -107,7 +106,7 @@ test-processors: ## Run the tests of one rate over the queues of several process
 	$(BUILD_TESTS)
 	@$(STRIPPED)
 	vm/run --verbose --kernel $(VM_DEMO_KERNEL) --smp 4 --cpu $(VM_CPU) --timeout $(VM_TIMEOUT) --add target/stripped/sluice --add target/stripped/sluice-system-tests \
-	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 --by-engine $(PROCESSOR_TESTS)
+	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(PROCESSOR_TESTS)
 
 test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (three minutes)
 	@scripts/setup build vm

@@ -17,8 +17,8 @@ struct sl_port_lists {
 	u32 pad;
 	u32 room_pkts[SL_BACKPRESSURE_LISTS]; /* that a list may hold */
 	u32 pkts[SL_BACKPRESSURE_LISTS]; /* that it holds */
-	u32 first
-		[SL_BACKPRESSURE_LISTS]; /* the place of the packet that the port is to have next; the others follow, round the end */
+	/* the place of the packet that the port is to have next; the others follow, round the end */
+	u32 first[SL_BACKPRESSURE_LISTS];
 	u32 came_pkts[SL_BACKPRESSURE_LISTS]; /* of pkts, those that the last dequeue has added */
 	u64 taken_pkts[SL_BACKPRESSURE_LISTS]; /* by the port, ever */
 	u64 refused_pkts[SL_BACKPRESSURE_LISTS]; /* that the port did not take when it was offered them: one may count often */

@@ -15,7 +15,7 @@
  * A class has a list of packets that have left the scheduler and that the port has not taken. A round is: offer the port what the lists hold (held,
  * run, taken); dequeue; offer again. In a dequeue each class has an allowance, the smaller one of the room in its list and of a burst. A
  * class without allowance is held back. Packets come to the end of the list of their class, and the port takes from its beginning. So what was
- * refused goes first, and packets are grouped by class, each group with its number (sl_backpressure.pkts).
+ * refused goes first, and packets are grouped by class, each group with its number (sl_port_lists.pkts).
  *
  * A packet keeps its slot until the port has taken it, and not only until it leaves the scheduler. So a caller finds it where it has put it.
  * Slots in lists count among those of the port (sl_pipes.slots).

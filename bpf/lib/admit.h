@@ -80,7 +80,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		if ((a.control || a.malformed) && drops == SL_MAY_NOT_DROP)
 			return a; /* the queue classifies it again, counts it, and polices or drops it */
 		sl_count_parsed(h, request->direction, choice.rule, request->pkts, request->bytes);
-		request->flags = a.control ? SL_CONTROL : 0;
+		request->flags = (u8)((request->flags & ~SL_CONTROL) | (a.control ? SL_CONTROL : 0));
 		if (a.malformed) {
 			count = sl_class_count_at(request->direction, choice.class);
 			if (count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From parsed headers to a class by the rules alone, whatever is remembered of flows. Of what is outside of the tables it reads the maps ranges and rows;
- * programs include it by classify.h, and crates/classifier compiles it natively.
+ * The class of parsed headers, by the rules alone, whatever is remembered of flows. Beside the tables, the rules read the maps ranges and rows. Programs
+ * include this header by classify.h, and crates/classifier compiles it natively.
  */
 #pragma once
 #include "../../abi/classifier.h"

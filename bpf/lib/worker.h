@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Engine xsk: whether the process runs that queues what arrives. */
+/* Engine xsk: whether the worker of a receive queue runs. */
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -13,7 +13,10 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } workers SEC(".maps");
 
-/* Whether the worker of a receive queue was seen a short while ago. The worker may have written a time later than now_ns, which was read earlier: so the difference is signed. */
+/*
+ * Whether the worker of a receive queue was seen a short while ago. The worker may have written a time later than now_ns, which was read earlier: so the
+ * difference is signed.
+ */
 static __always_inline int sl_worker_is_seen(u32 queue, u64 now_ns)
 {
 	struct sl_wire_worker *w = bpf_map_lookup_elem(&workers, &queue);

@@ -90,17 +90,11 @@ fn compile(policy: &Resolved) {
     let names = policy.rules.iter().filter_map(|rule| rule.rule.in_interface.clone());
     let interfaces: Vec<(String, u32)> = names.zip(1..).collect();
     let context = sluice_tables::Context {
-        generation: 1,
-        tag: 1,
-        buffer: 0,
         egress_rate: policy.link_rate,
         ingress_rate: policy.link_rate,
         virtual_queues: true,
         queues: 4,
-        queues_of: sluice_tables::Queues::Transmit,
-        mtu_bytes: 1500,
-        header_bytes: 14,
-        interfaces: &interfaces,
+        ..sluice_tables::Context::ethernet(&interfaces)
     };
     if let Err(error) = sluice_tables::compile(policy, &context) {
         assert!(!error.to_string().is_empty());

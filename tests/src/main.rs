@@ -99,6 +99,7 @@ mod tests {
             ("newest", AlikeEverywhere::ByEngine, include_str!("../kernels/newest")),
             ("oldest", AlikeEverywhere::None, include_str!("../kernels/oldest")),
             ("between", AlikeEverywhere::None, include_str!("../kernels/between")),
+            ("processors", AlikeEverywhere::ByEngine, include_str!("../kernels/processors")),
         ];
         for (kernel, alike_everywhere, list) in lists {
             let cases = cases::all(alike_everywhere);

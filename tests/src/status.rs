@@ -65,14 +65,14 @@ pub struct Direction {
     pub parsed: BTreeMap<String, Count>,
     #[serde(default)]
     pub tx_queues: Vec<TxQueue>,
-    pub lost: Option<Marked>,
+    pub lost: Option<Packets>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct TxQueue {
     pub queue: u16,
     pub sent: Count,
-    pub lost: Option<Marked>,
+    pub lost: Option<Packets>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -82,7 +82,7 @@ pub struct Class {
     pub sent: Count,
     pub dropped: Dropped,
     pub drops: BTreeMap<String, u64>,
-    pub marked: Marked,
+    pub marked: Packets,
     pub backlog: Count,
     pub peak_backlog_bytes: Option<u64>,
 }
@@ -96,7 +96,7 @@ pub struct Dropped {
 
 /// Packets alone.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Marked {
+pub struct Packets {
     pub pkts: u64,
 }
 

@@ -252,16 +252,8 @@ fn building(bench: &mut Bench, all: &[Five]) -> Result<()> {
             bench.generation += 1;
             let context = sluice_tables::Context {
                 generation: bench.generation,
-                tag: 1,
                 buffer: bench.generation % abi::SL_BUFFERS,
-                egress_rate: None,
-                ingress_rate: None,
-                virtual_queues: false,
-                queues: 0,
-                queues_of: sluice_tables::Queues::Transmit,
-                mtu_bytes: 1500,
-                header_bytes: 14,
-                interfaces: &[],
+                ..sluice_tables::Context::ethernet(&[])
             };
             let start = Instant::now();
             std::hint::black_box(sluice_tables::compile(&policy, &context)?);

@@ -1,7 +1,5 @@
 //! The parser and the rules of the BPF classifier (`bpf/lib/parse.h`, `bpf/lib/choose.h`), compiled natively, for engines that take packets without the
-//! kernel: the class of a frame by the tables of a policy. What programs remember of flows and of first fragments is not here, nor are buckets.
-
-pub mod congestion;
+//! kernel: the class of a frame by the tables of a policy. The programs' memory of flows and of first fragments is not here, nor are buckets.
 
 use sluice_abi as abi;
 use sluice_tables::Compiled;
@@ -32,7 +30,7 @@ struct Maps {
     ranges: Values,
 }
 
-/// What is found of a packet: `struct sl_found`.
+/// The result for a packet: `struct sl_found`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Found {

@@ -65,7 +65,7 @@ static int load_frame(const struct sl_frame *frame, u32 off, void *to, u32 size)
 #define SL_PARSER(name) name##_frame
 #include "../../../bpf/lib/parse_any.h"
 
-/* What is found of a packet: struct Found of lib.rs. */
+/* The result for a packet: struct Found of lib.rs. */
 struct sl_found {
 	u32 class;
 	u32 rule; /* or enum sl_no_rule */

@@ -26,18 +26,7 @@ fn the_class_of_a_frame_is_that_of_the_model() {
         let seed = SmallRng::from_os_rng().random();
         let mut rng = SmallRng::seed_from_u64(seed);
         let policy = random::policy(&mut rng, KINDS[round % KINDS.len()]);
-        let context = sluice_tables::Context {
-            generation: 1,
-            tag: 1,
-            buffer: 0,
-            egress_rate: None,
-            ingress_rate: None,
-            virtual_queues: false,
-            queues: 0,
-            header_bytes: 14,
-            mtu_bytes: 1500,
-            interfaces: &interfaces,
-        };
+        let context = sluice_tables::Context::ethernet(&interfaces);
         let classifier = Classifier::new(sluice_tables::compile(&policy, &context).expect("fits"));
         let mut recent: Vec<Vec<u8>> = findings::FRAMES.iter().map(|frame| frame.to_vec()).collect();
         for number in 0..FRAMES {
@@ -76,18 +65,7 @@ fn hashes_tell_flows_and_hosts_apart() {
         &sluice_policy::Context::default(),
     )
     .expect("resolves");
-    let context = sluice_tables::Context {
-        generation: 1,
-        tag: 1,
-        buffer: 0,
-        egress_rate: None,
-        ingress_rate: None,
-        virtual_queues: false,
-        queues: 0,
-        header_bytes: 14,
-        mtu_bytes: 1500,
-        interfaces: &[],
-    };
+    let context = sluice_tables::Context::ethernet(&[]);
     let classifier = Classifier::new(sluice_tables::compile(&resolved, &context).expect("fits"));
     let packet = |host: u8, port: u16, ecn: u8| {
         let mut ip = etherparse::Ipv4Header::new(12, 9, etherparse::IpNumber::UDP, [10, 0, 0, host], [10, 9, 9, 9])

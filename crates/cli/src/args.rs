@@ -324,7 +324,7 @@ pub struct Wire {
     /// The threads that move packets, 1 to 8, each with a receive queue of both interfaces; auto: as many as there are receive queues
     #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
     pub workers: Workers,
-    /// Ask the drivers for packets while there are any, instead of waiting for their interrupts: less delay for more processor time
+    /// Ask the drivers for packets while there are any (SO_PREFER_BUSY_POLL); takes more processor time
     #[arg(long)]
     pub busy_poll: bool,
     /// Print notes too

@@ -77,24 +77,22 @@ fn move_packets(names: [&str; 2], busy_poll: bool, interrupt: &Interrupt) -> Res
     if wire.workers() > 1 {
         outln!("{} workers, each with a receive queue of both interfaces, share the rate", wire.workers());
     }
-    outln!("packets pass; stop with Ctrl-C");
-    tell_systemd(&[NotifyState::Ready]);
     let workers = wire.workers();
-    Ok(wire.run(
-        &interrupt.flag(),
-        || tell_systemd(&[NotifyState::Watchdog]),
-        |noticed| report_queues(noticed, workers),
-    )?)
+    Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]), |noticed| tell(noticed, workers))?)
 }
 
-/// Tells of queues that have come or gone while the wire runs. Packets go on passing: those of queues without a worker unshaped.
-fn report_queues(noticed: &Noticed, workers: usize) {
+/// Tells that packets pass, and of queues that have come or gone meanwhile. Packets of queues without a worker pass unshaped.
+fn tell(noticed: &Noticed, workers: usize) {
     match noticed {
+        Noticed::Begun => {
+            outln!("packets pass; stop with Ctrl-C");
+            tell_systemd(&[NotifyState::Ready]);
+        }
         Noticed::ReceiveQueues(name, queues) => eprintln!(
-            "{name} has other receive queues now, {queues}, and the wire has workers for {workers}: what arrives on a queue without a worker passes \
+            "{name} has {queues} receive queues now, and the wire {workers} workers: what arrives on a queue without a worker passes \
              unshaped; ethtool -L {name} combined {workers} (or rx {workers} tx {workers}), or start the wire again"
         ),
-        Noticed::Whole(name) => eprintln!("{name} has as many receive queues again as the wire has workers"),
+        Noticed::QueuesMatch(name) => eprintln!("{name} has as many receive queues again as the wire has workers"),
     }
 }
 

@@ -21,7 +21,7 @@ struct RawInfo {
     tm_rate_most: u64,
 }
 
-/// What the driver of a port has counted.
+/// The counters of a port's driver.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
@@ -274,7 +274,7 @@ impl Port {
         taken
     }
 
-    /// What the driver has counted.
+    /// The driver's counters.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         // SAFETY: the struct is whole.

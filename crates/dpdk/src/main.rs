@@ -14,7 +14,9 @@ use sluice_abi as abi;
 use sluice_classifier::Classifier;
 use sluice_error::{Error, Result};
 use sluice_policy::{PolicyFile, Rate, Resolved};
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +97,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), Failure> {
     let reported = reported(&ways, &ports, &policies);
     print!("{}", report::text(&reported));
     if let Some(file) = &mut json {
-        let written = writeln!(file, "{:#}", report::json(&reported));
+        let written = write_json(file, &report::json(&reported));
         written.map_err(|error| Error::system(format!("writing the counters: {error}")))?;
     }
     // Packets before ports, ports before the environment.
@@ -105,14 +107,20 @@ fn run(arguments: &Arguments) -> std::result::Result<(), Failure> {
     Ok(())
 }
 
-fn open_json(path: &str) -> Result<Box<dyn Write>> {
-    if path == "-" {
-        return Ok(Box::new(std::io::stdout()));
+/// Opens the file of the counters. What is in it stays until they are written.
+fn open_json(path: &str) -> Result<File> {
+    let file = match path {
+        "-" => std::io::stdout().as_fd().try_clone_to_owned().map(File::from),
+        _ => File::options().write(true).create(true).truncate(false).open(path),
+    };
+    file.map_err(|error| Error::input(format!("--json {path}: {error}")).help("name a file that can be written"))
+}
+
+fn write_json(file: &mut File, counters: &serde_json::Value) -> std::io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
     }
-    let file = std::fs::File::create(path);
-    Ok(Box::new(
-        file.map_err(|error| Error::input(format!("--json {path}: {error}")).help("name a file that can be written"))?,
-    ))
+    writeln!(file, "{counters:#}")
 }
 
 /// The policy, for packets of one way at this rate.
@@ -130,18 +138,7 @@ fn policy(arguments: &Arguments, rate: Option<Rate>) -> std::result::Result<Reso
 }
 
 fn compile(policy: &Resolved, packets: u32) -> Result<sluice_tables::Compiled> {
-    let context = sluice_tables::Context {
-        generation: 1,
-        tag: 1,
-        buffer: 0,
-        egress_rate: policy.link_rate,
-        ingress_rate: None,
-        virtual_queues: false,
-        queues: 0,
-        header_bytes: 14,
-        mtu_bytes: 1500,
-        interfaces: &[],
-    };
+    let context = sluice_tables::Context { egress_rate: policy.link_rate, ..sluice_tables::Context::ethernet(&[]) };
     let mut compiled = sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))?;
     compiled.sched[abi::SL_EGRESS as usize].slots = packets;
     Ok(compiled)

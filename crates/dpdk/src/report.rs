@@ -32,12 +32,8 @@ fn waited_us(histogram: &abi::sl_histogram, quantile: f64) -> Option<f64> {
         before += count;
         before >= rank
     })?;
-    // As abi/sched.h has them; a us there has 1,024 ns.
-    let (from, to) = match bucket as u32 {
-        b @ 0..4 => (u64::from(b), u64::from(b) + 1),
-        b => (u64::from(4 + b % 4) << (b / 4 - 1), u64::from(5 + b % 4) << (b / 4 - 1)),
-    };
-    Some((from + to) as f64 / 2.0 * 1.024)
+    let (from, to) = abi::sojourn_bucket_ns(bucket);
+    Some((from + to) as f64 / 2e3)
 }
 
 /// The drops of a class, by reason.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What Rust calls of DPDK, most of which is inline functions: see dpdk.rs, which declares these functions. */
+/* The functions by which Rust calls DPDK, whose own are inline for the most part; dpdk.rs declares them. */
 #define ALLOW_EXPERIMENTAL_API /* rte_tm */
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 use crate::dpdk::{Packet, Port};
 use sluice_abi as abi;
-use sluice_classifier::{Classifier, congestion};
+use sluice_classifier::Classifier;
 use sluice_core::level_backpressure::{LISTS, LevelBackpressure, Lists, Next, PLACES};
 use sluice_core::{Packet as Described, Scheduler};
 
@@ -30,7 +30,7 @@ impl Count {
     }
 }
 
-/// What a way has counted of a class besides the scheduler.
+/// The counts of a class that the scheduler does not keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClassCounts {
     /// Packets that have come.
@@ -132,7 +132,7 @@ impl Way {
                 dst_host: found.dst_host,
                 ecn: found.can_be_marked().into(),
             };
-            // One that is refused the scheduler has counted.
+            // The scheduler counts a packet that it refuses.
             if let Ok(slot) = self.scheduler.enqueue_packet(&described, now_ns) {
                 self.held[slot as usize] = Some(packet);
             }
@@ -158,7 +158,7 @@ impl Way {
                 Next::Listed { slot, class, len_bytes, mark, list, place } => {
                     let mut packet = self.held[slot as usize].take();
                     if let Some(packet) = packet.as_mut().filter(|_| mark) {
-                        congestion::mark(packet.bytes());
+                        sluice_ecn::mark(packet.bytes());
                     }
                     let at = (list * PLACES + place) as usize;
                     self.listed[at] = Listed { class: class as u8, bytes: len_bytes };
@@ -184,7 +184,7 @@ impl Way {
     fn offer(&mut self, to: &mut Port) -> usize {
         let mut all = 0;
         for list in 0..self.lists {
-            // Levels of which each has a queue do not mind what another one's has no room for.
+            // With a queue for each level, a full queue does not stop the others.
             let own_queue = u32::from(to.tx_queues) >= self.lists;
             let queue = if own_queue { list as u16 } else { 0 };
             let [first, rest] = self.backpressure.offered(list);
@@ -209,14 +209,14 @@ impl Way {
             self.backpressure.taken(list, taken);
             all += taken as usize;
             if taken < offered && !own_queue {
-                // What the port has room for in a moment is for this level.
+                // The next free places of the shared queue are for this level.
                 break;
             }
         }
         all
     }
 
-    /// What was counted of each class.
+    /// The counts of each class.
     pub fn classes(&self) -> &[ClassCounts] {
         &self.classes
     }

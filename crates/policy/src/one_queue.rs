@@ -94,7 +94,8 @@ pub(crate) fn refused(policy: &Policy, resolved: &Resolved, on_a_wire: bool) -> 
     let is_flat = resolved.network.is_none() && resolved.arrivals_of.is_empty();
     let or = if cure.starts_with("write") { "or" } else { "or write" };
     let cure = if is_flat { format!("{cure}, {or} `\"queues\": \"one\"`") } else { cure.to_owned() };
-    let finding = Diagnostic::error(Kind::Conflict, format!("all tx queues cannot be used: {why}"));
+    let what = if on_a_wire { "a worker for each receive queue cannot be had" } else { "all tx queues cannot be used" };
+    let finding = Diagnostic::error(Kind::Conflict, format!("{what}: {why}"));
     let finding = finding.at(policy.origin.span("/link/queues"), "asked for here").help(cure);
     let place = class.and_then(|id| policy.classes.iter().position(|class| class.id == id));
     let reason = match place {

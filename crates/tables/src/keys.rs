@@ -47,7 +47,7 @@ fn with_factor(keys: &[(u32, u16)], none: u16, factor: u32) -> Option<abi::sl_ke
 mod tests {
     use super::*;
 
-    /// The look-up of bpf/lib/classify.h.
+    /// The look-up of bpf/lib/choose.h.
     fn row(table: &abi::sl_keys, key: u32) -> u16 {
         let first = (key.wrapping_mul(table.factor) >> 22) as usize;
         let found = (first..first + PROBES).map(|slot| slot % SLOTS).find(|&slot| table.key[slot] == key);

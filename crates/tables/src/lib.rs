@@ -62,6 +62,25 @@ pub struct Context<'a> {
     pub interfaces: &'a [(String, u32)],
 }
 
+impl<'a> Context<'a> {
+    /// An Ethernet interface with one scheduler, whose traffic is not shaped, at its first configuration.
+    pub fn ethernet(interfaces: &'a [(String, u32)]) -> Context<'a> {
+        Context {
+            generation: 1,
+            tag: 1,
+            buffer: 0,
+            egress_rate: None,
+            ingress_rate: None,
+            virtual_queues: false,
+            queues: 0,
+            queues_of: Queues::Transmit,
+            header_bytes: 14,
+            mtu_bytes: 1500,
+            interfaces,
+        }
+    }
+}
+
 /// The queues of which each has a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queues {

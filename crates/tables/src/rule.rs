@@ -2,7 +2,7 @@
 //!
 //! ARP, neighbour discovery and DHCP go to the most urgent class unless a rule of the policy that names anything at
 //! all says otherwise. So the built-in rules come after the policy's, but before a rule that matches every packet and
-//! all rules after it: bpf/lib/classify.h asks them there.
+//! all rules after it: bpf/lib/choose.h asks them there.
 
 use crate::Context;
 use crate::bitmap::RuleSet;

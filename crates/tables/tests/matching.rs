@@ -45,23 +45,11 @@ fn resolved(policy: &Policy) -> Resolved {
 
 fn compiled(policy: &Policy) -> Compiled {
     let interfaces = [("eth0".to_string(), 2), ("wlan0".to_string(), 3)];
-    let context = sluice_tables::Context {
-        generation: 1,
-        tag: 1,
-        buffer: 1,
-        egress_rate: None,
-        ingress_rate: None,
-        virtual_queues: false,
-        queues: 0,
-        queues_of: sluice_tables::Queues::Transmit,
-        header_bytes: 14,
-        mtu_bytes: 1500,
-        interfaces: &interfaces,
-    };
+    let context = sluice_tables::Context { buffer: 1, ..sluice_tables::Context::ethernet(&interfaces) };
     compile(&resolved(policy), &context).expect("fits")
 }
 
-/// The look-up of bpf/lib/classify.h.
+/// The look-up of bpf/lib/choose.h.
 fn by_tables(compiled: &Compiled, h: &Headers) -> u8 {
     let t = &compiled.tables;
     let rows = rows(compiled, h);

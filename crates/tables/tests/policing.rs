@@ -38,19 +38,7 @@ fn buckets_of(ceil: u64, peak: u64) -> [abi::sl_police_conf; 2] {
 fn tables_of(text: String) -> Box<abi::sl_tables> {
     let policy = sluice_policy::parse(&Source::new("policing", text)).expect("valid");
     let resolved = sluice_policy::resolve(&policy, &Context::default()).expect("resolves");
-    let context = sluice_tables::Context {
-        generation: 1,
-        tag: 1,
-        buffer: 0,
-        egress_rate: None,
-        ingress_rate: None,
-        virtual_queues: false,
-        queues: 0,
-        queues_of: sluice_tables::Queues::Transmit,
-        header_bytes: 14,
-        mtu_bytes: 1500,
-        interfaces: &[],
-    };
+    let context = sluice_tables::Context::ethernet(&[]);
     sluice_tables::compile(&resolved, &context).expect("compiles").tables
 }
 

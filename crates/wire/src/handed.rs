@@ -19,7 +19,7 @@ impl Handed {
     /// Reads the metadata of the hook in front of a packet of so many bytes. None: no hook of ours has handed it over.
     pub fn read(front: &[u8], length_bytes: u32) -> Option<Handed> {
         let at = front.len().checked_sub(size_of::<abi::sl_wire_meta>())?;
-        let meta: Box<abi::sl_wire_meta> = abi::read_pod(&front[at..])?;
+        let meta: abi::sl_wire_meta = abi::read_small(&front[at..])?;
         if meta.meta.magic != abi::SL_XDP_MAGIC {
             return None;
         }

@@ -27,7 +27,7 @@ fn refused(interface: &str, refusal: &Refusal) -> Error {
             error.help("raise the limit of locked memory (`ulimit -l`, or LimitMEMLOCK= of the unit)")
         }
         (Step::BusyPoll, Some(libc::ENOPROTOOPT)) => {
-            error.help("leave --busy-poll away, or use a kernel from 5.11 on with CONFIG_NET_RX_BUSY_POLL")
+            error.help("leave --busy-poll away, or use a kernel with CONFIG_NET_RX_BUSY_POLL")
         }
         (Step::BusyPoll, _) => error.help("leave --busy-poll away, or run it with CAP_NET_ADMIN"),
         _ => error,

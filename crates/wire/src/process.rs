@@ -29,10 +29,12 @@ pub enum Ended {
 /// Something that the operator should know of a wire that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Noticed {
+    /// Each worker moves packets.
+    Begun,
     /// The interface of this name has so many receive queues now, which are not as many as workers.
     ReceiveQueues(String, u32),
     /// It has as many as workers again.
-    Whole(String),
+    QueuesMatch(String),
 }
 
 /// Two interfaces, and the workers that move packets between them.
@@ -42,7 +44,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes up both sides of a wire. Packets pass by until `run`. `busy`: drivers are asked for packets instead of waiting for their interrupts.
+    /// Takes up both sides of a wire. Packets pass by until `run`. `busy`: drivers are asked for packets while there are any.
     ///
     /// # Errors
     ///
@@ -52,7 +54,7 @@ impl Wire {
         let ends = [first?, second?];
         let count = ends[0].workers();
         if ends[1].workers() != count {
-            let what = format!("{} and {} have other numbers of workers", interfaces[0], interfaces[1]);
+            let what = format!("{} and {} have different numbers of workers", interfaces[0], interfaces[1]);
             return Err(Error::system(what).help(format!("sluice down {} {}", interfaces[0], interfaces[1])));
         }
         ends.iter().try_for_each(End::begin_sharing)?;
@@ -86,25 +88,27 @@ impl Wire {
     /// The maps are of another version, the clock fails, a thread cannot be had.
     pub fn run(&mut self, stop: &AtomicBool, alive: impl FnMut(), tell: impl FnMut(&Noticed)) -> Result<Ended> {
         let places = processors::places(&processors::allowed()?, self.workers.len());
-        let (ends, end) = (&self.ends, AtomicBool::new(false));
+        let (ends, all_stop) = (&self.ends, AtomicBool::new(false));
         thread::scope(|scope| {
-            let end = &end;
+            let all_stop = &all_stop;
             let mut threads = Vec::new();
             for ((number, worker), place) in self.workers.iter_mut().enumerate().zip(places) {
-                let run = move || place.map_or(Ok(()), Processor::keep_to).and_then(|()| worker.run([stop, end]));
+                let run = move || place.map_or(Ok(()), Processor::keep_to).and_then(|()| worker.run([stop, all_stop]));
                 match thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
-                        end.store(true, Ordering::Relaxed);
+                        all_stop.store(true, Ordering::Relaxed);
                         return Err(error).doing(|| "starting a thread".to_owned());
                     }
                 }
             }
             let is_working = || threads.iter().all(|thread| !thread.is_finished());
             let ended = watch(ends, stop, is_working, alive, tell);
-            end.store(true, Ordering::Relaxed);
-            for thread in threads {
-                thread.join().unwrap_or_else(|_| Err(Error::system("a worker of the wire has failed")))?;
+            all_stop.store(true, Ordering::Relaxed);
+            for (number, thread) in threads.into_iter().enumerate() {
+                let failed =
+                    || Error::system(format!("worker {number} has failed, as said above")).help("start the wire again");
+                thread.join().unwrap_or_else(|_| Err(failed()))?;
             }
             ended
         })
@@ -120,9 +124,9 @@ fn watch(
     mut tell: impl FnMut(&Noticed),
 ) -> Result<Ended> {
     let mut looked: Option<Instant> = None;
-    let mut told = [None, None];
+    let (mut has_begun, mut told) = (false, [None, None]);
     while !stop.load(Ordering::Relaxed) && is_working() {
-        if looked.is_none_or(|then| then.elapsed() >= LOOK) {
+        if looked.is_none_or(|then| !has_begun || then.elapsed() >= LOOK) {
             looked = Some(Instant::now());
             if let Some(gone) = ends.iter().find(|end| !end.is_there()) {
                 return Ok(Ended::Gone(gone.interface().to_owned()));
@@ -137,10 +141,17 @@ fn watch(
                 if *told != other {
                     *told = other;
                     let name = end.interface().to_owned();
-                    tell(&other.map_or(Noticed::Whole(name.clone()), |queues| Noticed::ReceiveQueues(name, queues)));
+                    tell(
+                        &other
+                            .map_or(Noticed::QueuesMatch(name.clone()), |queues| Noticed::ReceiveQueues(name, queues)),
+                    );
                 }
             }
             if !away {
+                if !has_begun {
+                    tell(&Noticed::Begun);
+                }
+                has_begun = true;
                 alive();
             }
         }

@@ -2,7 +2,6 @@
 
 use crate::handed::Handed;
 use crate::queue::Queue;
-use sluice_classifier::congestion;
 use sluice_core::Verdict;
 use sluice_error::Result;
 use sluice_kernel::wire::{End, Side, Terms};
@@ -19,6 +18,8 @@ pub struct Way {
     queue: Queue,
     /// The frame of the packet of each slot.
     held: Vec<Option<Frame>>,
+    /// The packets of a turn, between their arrival and their queues: empty outside of `take_in`.
+    arrived: Vec<(Frame, Option<Handed>)>,
     terms: Terms,
     /// The word that says which configuration is in force, as `terms` has it.
     live: u64,
@@ -39,7 +40,7 @@ impl Way {
         queue.follow(&terms, now_ns)?;
         while queue.catch_up(now_ns) {}
         let held = (0..queue.slots()).map(|_| None).collect();
-        Ok(Way { side, queue, held, terms, live })
+        Ok(Way { side, queue, held, arrived: Vec::with_capacity(BATCH as usize), terms, live })
     }
 
     /// Takes up the configuration in force, if it is another one, and some of the changes that wait. Whether more wait.
@@ -55,12 +56,18 @@ impl Way {
 
     /// Queues packets that have arrived. Returns how many.
     pub fn take_in(&mut self, port: &mut Port, pool: &mut Pool, now_ns: u64) -> Result<u32> {
-        let mut failure = Ok(());
+        let mut arrived = std::mem::take(&mut self.arrived);
+        // Another processor has written what the hook has found. All of it is read before any packet is queued, so that the waits for memory overlap.
         let count = port.receive(BATCH, pool, |frame, pool| {
-            let (front, packet) = pool.bytes(&frame);
-            let Some(handed) = Handed::read(front, frame.length_bytes()) else {
+            let handed = Handed::read(pool.bytes(&frame).0, frame.length_bytes());
+            arrived.push((frame, handed));
+        });
+        let mut failure = Ok(());
+        for (frame, handed) in arrived.drain(..) {
+            let Some(handed) = handed else {
                 pool.give_back(frame);
-                return self.side.count_lost(1);
+                self.side.count_lost(1);
+                continue;
             };
             if handed.tag != self.terms.tag {
                 // The policy has changed since the turn began, or since the packet arrived.
@@ -68,7 +75,7 @@ impl Way {
                     failure = Err(error);
                 }
             }
-            match self.queue.enqueue(&handed, &self.terms, packet, now_ns) {
+            match self.queue.enqueue(&handed, &self.terms, pool.bytes(&frame).1, now_ns) {
                 Some(slot) => {
                     if let Some(left) = self.held[slot as usize].replace(frame) {
                         pool.give_back(left);
@@ -77,7 +84,8 @@ impl Way {
                 None => pool.give_back(frame),
             }
             self.drop_listed(pool);
-        });
+        }
+        self.arrived = arrived;
         failure.map(|()| count)
     }
 
@@ -105,7 +113,7 @@ impl Way {
                 Verdict::Send { slot, mark, .. } => {
                     let Some(frame) = self.held[slot as usize].take() else { continue };
                     if mark {
-                        congestion::mark(pool.bytes(&frame).1);
+                        sluice_ecn::mark(pool.bytes(&frame).1);
                     }
                     port.write(count, frame);
                     count += 1;

@@ -35,7 +35,7 @@ pub enum Step {
     Bind,
     /// Reading what the kernel says of the socket.
     Ask,
-    /// Asking for busy polling: ENOPROTOOPT where the kernel has none (before 5.11, or without CONFIG_NET_RX_BUSY_POLL).
+    /// Asking for busy polling: ENOPROTOOPT where the kernel is without CONFIG_NET_RX_BUSY_POLL.
     BusyPoll,
 }
 

@@ -38,6 +38,7 @@ pub fn suite() -> Suite {
         .any("classes_inside_subscribers_share", &[Need::Xsk], trees::classes_inside)
         .any("trees_that_are_refused", &[Need::Xsk], trees::bad_trees)
         .any("workers_share_one_rate", &[Need::Xsk], workers::share_one_rate)
+        .any("parsed_packets_are_dropped_by_their_worker", &[Need::Xsk], workers::parsed_packets)
         .any("weights_hold_over_workers", &[Need::Xsk, Need::Icount], workers::weights_hold)
         .any("ceilings_and_guarantees_hold_over_workers", &[Need::Xsk, Need::Icount], workers::ceilings_and_guarantees)
         .any("policies_change_over_workers", &[Need::Xsk], workers::policies_change)

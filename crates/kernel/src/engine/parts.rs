@@ -82,9 +82,13 @@ impl fmt::Display for Missing {
             }
             Missing::Workers(queues, name) => {
                 let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
+                let (whose, do_not) = match queues[..] {
+                    [_] => ("worker of receive queue", "does not"),
+                    _ => ("workers of receive queues", "do not"),
+                };
                 write!(
                     f,
-                    "the worker of receive queue {} is away: its packets go to {name} as they come",
+                    "the {whose} {} {do_not} answer: what arrives there goes to {name} unshaped",
                     numbers.join(", ")
                 )
             }
@@ -99,7 +103,7 @@ impl fmt::Display for Missing {
             }
             Missing::LongFrames { interface, bytes } => write!(
                 f,
-                "{interface} takes frames of up to {bytes} bytes, and those longer than {} pass unshaped (ip link set {interface} mtu {})",
+                "{interface} takes frames of up to {bytes} bytes, and those longer than {} pass unshaped: its MTU may be {} at most",
                 sluice_xsk::FrameBytes::Small.packet_bytes(),
                 xsk_checks::LONGEST_MTU
             ),

@@ -71,16 +71,9 @@ impl Probe {
         let buffer = generation % abi::SL_BUFFERS;
         let context = sluice_tables::Context {
             generation,
-            tag: 1,
             buffer,
             egress_rate: policy.link_rate,
-            ingress_rate: None,
-            virtual_queues: false,
-            queues: 0,
-            queues_of: sluice_tables::Queues::Transmit,
-            header_bytes: 14,
-            mtu_bytes: 1500,
-            interfaces,
+            ..sluice_tables::Context::ethernet(interfaces)
         };
         let compiled = sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))?;
         tables::stage_in(|name| self.map(name), |_| shared::full(), &compiled, buffer)?;

@@ -1,5 +1,6 @@
-//! Asks the kernel about links and qdiscs (rtnetlink(7)), and by other families (generic_netlink.rs). The headers and attributes that are read are those of linux/rtnetlink.h and
-//! linux/if_link.h; all others are passed over, so that a newer kernel's answers can be read.
+//! Asks the kernel about links and qdiscs (rtnetlink(7)), and by other families (generic_netlink.rs). The headers and
+//! attributes that are read are those of linux/rtnetlink.h and linux/if_link.h; all others are passed over, so that a
+//! newer kernel's answers can be read.
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NlaBuffer, NlasIterator,

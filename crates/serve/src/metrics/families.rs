@@ -117,7 +117,7 @@ fn of_wires(sample: &Sample) -> Vec<Family> {
     vec![
         Family::counter(
             "sluice_wire_lost",
-            "Packets that a wire held when its process hung or ended, or had for a link that was down",
+            "Packets that a wire held when its process hung or was killed, or had for a link that was down",
             packets(),
         )
         .each(sides, |(one, side)| Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))),

@@ -127,6 +127,22 @@ pub fn share_one_rate(lab: &Lab) {
     assert_eq!([net.machine.state("m0"), net.machine.state("m1")], before);
 }
 
+/// Where a rule needs the headers of each packet, too, the hook looks into the scheduler of the packet's own worker: a stream on one queue loses nothing while
+/// the scheduler of another one is full.
+pub fn parsed_packets(lab: &Lab) {
+    let net = steered(lab);
+    let mut policy = one_class();
+    let rules = policy["rules"].as_array_mut().expect("rules");
+    rules.push(json!({ "name": "urgent", "priority": 1, "dscp": 46, "class_id": 0 }));
+    let process = net.begin(lab, &policy, "10mbit");
+    let outcomes = net.overload(&[(0, 0, 20_000_000), (0, 2, 1_000_000)]);
+    assert!(outcomes[0].lost() > 0, "more was offered than the rate");
+    assert_eq!(outcomes[1].lost(), 0, "of {}", outcomes[1].sent);
+    let early = net.ingress(lab).class(0).drops.get("early").copied();
+    assert!(early > Some(0), "the hook drops what the full scheduler would");
+    end(process);
+}
+
 /// A class on one worker, and one of three times its weight on three; then the other way round.
 pub fn weights_hold(lab: &Lab) {
     let net = steered(lab);
@@ -252,7 +268,10 @@ pub fn one_hangs(lab: &Lab) {
     let stopped = Stopped::stop(thread);
     std::thread::sleep(Duration::from_millis(500));
     let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
-    assert!(shown.contains("the worker of receive queue 1 is away: its packets go to m1 as they come"), "{shown}");
+    assert!(
+        shown.contains("the worker of receive queue 1 does not answer: what arrives there goes to m1 unshaped"),
+        "{shown}"
+    );
     lab.sluice(&net.machine, &["ensure", "m0"]).exits(1).says("its thread hangs");
     stopped.go_on();
     let outcomes = streams.stop_after(Duration::from_millis(400));

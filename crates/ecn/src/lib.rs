@@ -1,4 +1,4 @@
-//! Marks a frame as having met congestion (ECN: RFC 3168).
+//! The mark of congestion in a frame (ECN: RFC 3168), for engines that move frames themselves.
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket};
 
