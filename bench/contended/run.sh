@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# [PACKETS [REPEATS [RATES]]]. Measures the instructions that a packet costs while queues are full and contend for one rate; runs inside the virtual
+# machine, whose clock counts instructions. pktgen fills the queues of a dummy device with eight tx queues, which then send at the rate. A program
+# that counts has the processor whenever nothing else wants it: the rest of the time is what the packets took, from pktgen to the device.
+#
+# Two classes of weights 1 and 3, by port, frames of 1,514 bytes, weighted fair queuing:
+#   one   one scheduler for all tx queues
+#   all   a scheduler for each, which share the rate
+#
+# What sending by pktgen and the device costs without a qdisc is in the figures. All packets must have left when a run ends, and with `all` each queue must
+# have sent some.
+#
+# Prints: contender,rate_mbit,repeat,instructions_per_packet
+set -euo pipefail
+PACKETS=${1:-4000} REPEATS=${2:-3} RATES=${3:-100 1000 4000}
+# shellcheck source=bench/cost/measure.sh disable=SC1091 # beside this in the guest
+. ./measure.sh
+echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 # sends on its own
+
+policy() { # queues, rate in Mbit/s
+  cat << EOF
+{ "scheduler": "weighted_fair_queuing", "link": { "rate": "$2mbit", "queues": "$1", "split_gso": "off" }, "flow_table": 0,
+  "classes": [ { "id": 0, "weight": 1, "limit": $PACKETS }, { "id": 1, "weight": 3, "limit": $PACKETS } ],
+  "rules": [ { "priority": 1, "protocol": "udp", "dst_port_min": 7000, "dst_port_max": 7000, "class_id": 0 } ], "default_class": 1 }
+EOF
+}
+
+departed() { cat /sys/class/net/bench0/statistics/tx_packets; }
+now_ns() { local now=$EPOCHREALTIME; echo "${now/./}000"; }
+
+# Counts until it is told to stop. Then it says how far it came.
+counter() {
+  local n=0
+  trap 'echo $n; exit' TERM
+  while :; do n=$((n + 1)); done
+}
+
+# Runs a command beside the counter, and sets `taken`, the time in which the counter did not have the processor, ns.
+beside_counter() { # command...
+  local from until counted
+  coproc spin { exec nice -n 19 bash -c "$(declare -f counter); counter"; }
+  local pid=$!
+  from=$(now_ns)
+  "$@"
+  until=$(now_ns)
+  kill -TERM "$pid"
+  read -r counted <&"${spin[0]}"
+  wait "$pid"
+  taken=$((until - from - (speed ? counted * 1000000000 / speed : 0)))
+  counts=$counted window=$((until - from))
+}
+
+fill_and_drain() { # ms to wait
+  pktgen_send "$PACKETS"
+  sleep "$(awk "BEGIN { print $1 / 1000 }")"
+}
+
+prepare() {
+  pktgen_prepare "$PACKETS" 7000 7001 0 10.99.0.2 10000 10063
+  pktgen_set "pkt_size 1510" "queue_map_min 0" "queue_map_max 7"
+}
+
+fresh_with_queues() {
+  if ip link show bench0 > /dev/null 2>&1; then ip link del bench0; fi
+  ip link add bench0 numtxqueues 8 type dummy
+  ip link set bench0 up
+}
+
+speed=0
+beside_counter sleep 2
+speed=$((counts * 1000000 / (window / 1000))) # a second
+
+for rate in $RATES; do
+  # A run lasts as long as the packets take at the rate, and 50 ms.
+  wait_ms=$((PACKETS * 1514 * 8 / rate / 1000 + 50))
+  for queues in one all; do
+    fresh_with_queues
+    policy $queues "$rate" > /tmp/policy.json
+    sluice up bench0 --policy /tmp/policy.json --engine qdisc > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
+    prepare
+    fill_and_drain "$wait_ms" # every flow has been there
+    for ((repeat = 1; repeat <= REPEATS; repeat++)); do
+      beside_counter sleep "$(awk "BEGIN { print $wait_ms / 1000 }")"
+      without=$((taken * 1000 / (window / 1000)))
+      before=$(departed)
+      beside_counter fill_and_drain "$wait_ms"
+      [ $(($(departed) - before)) = "$PACKETS" ] || { echo "$queues: $(($(departed) - before)) of $PACKETS packets left" >&2; exit 1; }
+      awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v t="$taken" -v w="$window" -v o="$without" -v p="$PACKETS" \
+        'BEGIN { print q, r, n, sprintf("%.1f", (t - w * o / 1e6) / p) }'
+    done
+    if [ $queues = all ]; then
+      idle=$(tc -s -j qdisc show dev bench0 | jq '[.[] | select((.kind | startswith("sluice")) and .packets == 0)] | length')
+      [ "$idle" = 0 ] || { echo "$idle queues have sent nothing" >&2; exit 1; }
+    fi
+    sluice down bench0 > /dev/null
+  done
+done
