@@ -47,6 +47,9 @@ pub fn down(args: &Down) -> Result<(), Failure> {
     each(&interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
         outln!("{} is as it was", record.interface);
+        if let Some(other) = sluice_kernel::wire::left_over(&record)? {
+            outln!("  {other}, the other side of its wire, is managed still; sluice down {other}");
+        }
         if let Some(dump) = record.replaced {
             outln!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
         }

@@ -34,7 +34,9 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
                     }
                 }
                 None => {
-                    outln!("{first} and {second} are a wire already: their policies stay; `sluice apply` changes them")
+                    outln!(
+                        "{first} and {second} are a wire already: their policies and rates stay as they are; `sluice apply` changes them"
+                    )
                 }
             }
         }
@@ -103,7 +105,8 @@ fn tell_systemd(state: &[NotifyState<'_>]) {
 
 /// The rates of what arrives at the first and at the second interface.
 fn rates(text: Option<&str>) -> Result<[Option<Rate>; 2], Failure> {
-    let Some(text) = text else { return Ok([None, None]) };
+    // A unit's file without a rate gives an empty one.
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok([None, None]) };
     let rate = |text: &str| check::rate("--rate", text).map(Some);
     match text.split_once('/') {
         Some((first, second)) => Ok([rate(first)?, rate(second)?]),

@@ -44,6 +44,7 @@ pub fn suite() -> Suite {
         .any("policies_change_over_workers", &[Need::Xsk], workers::policies_change)
         .any("a_worker_hangs", &[Need::Xsk], workers::one_hangs)
         .any("a_process_of_workers_dies", &[Need::Xsk], workers::process_dies)
+        .any("a_wire_that_cannot_be_made_anew_stays", &[Need::Xsk], workers::stays)
         .any("queues_come_and_go", &[Need::Xsk], workers::queues_come_and_go)
         .any("numbers_of_workers_that_cannot_be", &[Need::Xsk], workers::bad_numbers)
         .any("drivers_are_asked", &[Need::Xsk], workers::busy_polling)

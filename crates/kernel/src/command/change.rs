@@ -455,6 +455,10 @@ fn refuse_shrinking(was: &Record, before: &Resolved, now: &Resolved) -> Result<(
 }
 
 fn again(was: &Record, what: &str, with: &str) -> Error {
-    Error::input(format!("{}: {what}", was.interface))
-        .help(format!("sluice down {0}, then sluice up {0}{with}", was.interface))
+    let name = &was.interface;
+    let cure = match &was.partner {
+        Some(partner) => format!("stop the wire, then sluice wire {name} {} --policy P", partner.interface),
+        None => format!("sluice down {name}, then sluice up {name}{with}"),
+    };
+    Error::input(format!("{name}: {what}")).help(cure)
 }

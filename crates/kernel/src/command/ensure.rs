@@ -9,7 +9,7 @@ use crate::engine::managed::managed_or_lost_group;
 use crate::engine::parts::{Missing, missing};
 use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc, xsk_checks};
 use crate::maps::{observing, tables};
-use crate::record::{Record, policy};
+use crate::record::{Phase, Record, policy};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
@@ -81,8 +81,16 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
                 )));
             }
             (Missing::Worker(_), Some(partner)) => {
-                return Err(Error::system(format!("{}: {one}", record.interface))
-                    .help(format!("run sluice wire {} {}", record.interface, partner.interface)));
+                let other = Record::of_number(partner.ifindex)?;
+                let is_whole = other.is_some_and(|other| other.phase == Phase::Active && other.partner.is_some());
+                let cure = match is_whole {
+                    true => format!("run sluice wire {} {}", record.interface, partner.interface),
+                    false => format!(
+                        "{1} is not its other side any more: sluice down {0}, or sluice wire {0} {1} --policy P --rate R",
+                        record.interface, partner.interface
+                    ),
+                };
+                return Err(Error::system(format!("{}: {one}", record.interface)).help(cure));
             }
             (Missing::Workers(..), Some(partner)) => {
                 return Err(Error::system(format!("{}: {one}", record.interface)).help(format!(

@@ -282,9 +282,7 @@ impl Start {
         let mut record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         if let Some(partner) = &request.partner {
-            xsk_checks::check(&interface, partner, &policy)?;
-            let workers = xsk_workers::choose([&interface, &Interface::find(partner)?], &policy, request.workers)?;
-            xsk_checks::check_unused(&interface.name)?;
+            let workers = xsk_checks::check_new(&interface, partner, &policy, request.workers)?;
             record.queues = if workers > 1 { workers } else { 0 };
             notes.extend(xsk_workers::notes(workers, &policy));
         }

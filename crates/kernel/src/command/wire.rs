@@ -9,11 +9,12 @@ pub use side::{FlatQueue, Queue, SharedLink, Side, Terms, TreeQueue};
 use crate::command::change::Done;
 use crate::command::down::down;
 use crate::command::up::{UpRequest, up};
-use crate::engine::{programs, xsk_workers};
+use crate::engine::{programs, xsk_checks, xsk_workers};
+use crate::maps::workers::Workers;
 use crate::record::policy::{Rates, resolve};
 use crate::record::{Engine, Phase, Record};
 use crate::system::interface::Interface;
-use crate::system::{netns, paths, private};
+use crate::system::{bpffs, netns, paths, private};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use sluice_error::{Doing, Error, Result};
@@ -40,12 +41,33 @@ impl Drop for Claim {
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
+/// The name of the other side of a wire of which this one has been taken down, if it is managed still and no process is there to take it down.
+///
+/// # Errors
+///
+/// The records cannot be read.
+pub fn left_over(taken_down: &Record) -> Result<Option<String>> {
+    let Some(partner) = &taken_down.partner else { return Ok(None) };
+    let other = Record::of_number(partner.ifindex)?.filter(|other| other.partner.is_some());
+    let Some(other) = other else { return Ok(None) };
+    let is_running = Workers::open_if_there(&other.pins(&bpffs::root()?))?.is_some_and(|workers| workers.is_running());
+    Ok((!is_running).then_some(other.interface))
+}
+
 /// Whether a side of a wire has this number of workers, if one is asked for, and so many receive queues.
 fn has_workers(record: &Record, wanted: Option<u32>) -> bool {
     let has_queues = Interface::name_of(record.ifindex).is_some_and(|name| {
         Interface::find(&name).is_ok_and(|found| matches!(xsk_workers::other_number(record, &found), Ok(None)))
     });
     has_queues && wanted.is_none_or(|wanted| wanted == record.workers())
+}
+
+/// Checks that a side of a wire can be brought up as asked for.
+fn check(request: &UpRequest) -> Result<()> {
+    let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
+    let policy = resolve(&request.policy, rates, Engine::Xsk)?;
+    let partner = request.partner.as_deref().unwrap_or_default();
+    xsk_checks::check_new(&Interface::find(&request.interface)?, partner, &policy, request.workers).map(drop)
 }
 
 impl Claim {
@@ -104,13 +126,10 @@ impl Claim {
             if records.iter().flatten().all(|record| has_workers(record, requests[0].workers)) {
                 return Ok(None);
             }
-            // Of another number of workers: they are made anew, if that can be.
-            let [first, second] = requests.each_ref().map(|request| Interface::find(&request.interface));
-            let interfaces = [&first?, &second?];
-            for request in requests {
-                let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
-                xsk_workers::choose(interfaces, &resolve(&request.policy, rates, Engine::Xsk)?, request.workers)?;
-            }
+        }
+        // Sides that are made anew pass packets until then, so they are taken down only if `up` can bring them up.
+        if records.iter().any(Option::is_some) {
+            requests.iter().try_for_each(check)?;
         }
         // A side of a wire to elsewhere stays, and `up` refuses it.
         let is_own = |place: usize| {
@@ -141,10 +160,13 @@ impl Claim {
                     .help("name a policy: sluice wire A B --policy P --rate R"));
             }
             if let Some(record) = records[place].as_ref().filter(|record| !has_workers(record, workers)) {
-                let what = format!(
-                    "the wire was made with {} workers, and {name} has other receive queues now, or others are asked for",
-                    record.workers()
-                );
+                let what = match workers.filter(|wanted| *wanted != record.workers()) {
+                    Some(wanted) => format!("the wire was made with {} workers, not {wanted}", record.workers()),
+                    None => format!(
+                        "the wire was made with {} workers, and {name} has a different number of receive queues now",
+                        record.workers()
+                    ),
+                };
                 return Err(Error::input(what).help(format!(
                     "ethtool -L {name} combined {0} (or rx {0} tx {0}), or name a policy, so that the wire is made anew: sluice wire A B --policy P --rate R",
                     record.workers()

@@ -1,5 +1,6 @@
 //! The conditions that interfaces and policies must meet for a wire.
 
+use crate::engine::xsk_workers;
 use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
 use crate::system::iproute;
 use sluice_error::{Error, Result};
@@ -47,12 +48,24 @@ pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> 
     check_policy(name, policy)
 }
 
+/// Checks that an interface can become one side of a wire to another one with this policy. Returns the number of workers. `wanted`: `--workers`.
+///
+/// # Errors
+///
+/// As of [`check`] and [`xsk_workers::choose`], and something else uses the interface.
+pub(crate) fn check_new(interface: &Interface, partner: &str, policy: &Resolved, wanted: Option<u32>) -> Result<u32> {
+    check(interface, partner, policy)?;
+    let workers = xsk_workers::choose([interface, &Interface::find(partner)?], policy, wanted)?;
+    check_unused(&interface.name)?;
+    Ok(workers)
+}
+
 /// Checks that nothing else uses an interface that is to be a side of a wire: what comes for it would go to the other side.
 ///
 /// # Errors
 ///
 /// It has an address, or is part of another device.
-pub(crate) fn check_unused(name: &str) -> Result<()> {
+fn check_unused(name: &str) -> Result<()> {
     let addresses = iproute::ip(&format!("-o addr show dev {name} scope global"))?;
     if let Some(address) = addresses.split_whitespace().nth(3) {
         return Err(Error::input(format!("{name} has the address {address}, which nobody would reach by it any more"))

@@ -446,6 +446,11 @@ fn verdict(
             "passes by queues that are not ours: something has replaced them; sluice down {name}, then sluice up {name}"
         );
     }
+    if running.is_some_and(|running| running.engine == Engine::Xsk)
+        && direction.is_some_and(|direction| !direction.queued)
+    {
+        return "counted, and passed on: a wire queues what arrives (--arriving)".to_owned();
+    }
     if direction.is_some_and(|direction| !direction.queued) {
         return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();
     }

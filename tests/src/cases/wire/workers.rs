@@ -321,6 +321,36 @@ pub fn process_dies(lab: &Lab) {
     end(process);
 }
 
+/// A wire without a process passes packets, and does so still after a command that was to make it anew with other queues and failed. Each side is taken down
+/// by itself then, and commands name the other one.
+pub fn stays(lab: &Lab) {
+    let net = steered(lab);
+    let mut process = net.begin(lab, &one_class(), "8mbit");
+    process.kill();
+    drop(process);
+    for (host, dev) in [(&net.near, "n0"), (&net.far, "f0")] {
+        host.tool("ethtool", &format!("-L {dev} tx 2")).ok();
+    }
+    for dev in ["m0", "m1"] {
+        net.machine.tool("ethtool", &format!("-L {dev} rx 2 tx 2")).ok();
+    }
+    net.machine.ip("addr add 10.90.7.1/24 dev m1");
+    let path = lab.policy(&one_class());
+    let ask = || lab.sluice(&net.machine, &["wire", "m0", "m1", "--policy", &path, "--rate", "5mbit"]).exits(2);
+    ask().says("m1 has the address 10.90.7.1/24");
+    net.machine.ip("addr flush dev m1");
+    net.machine.ip("link set m1 mtu 3000");
+    ask().says("frames of m1 have up to");
+    net.machine.ip("link set m1 mtu 1500");
+    let passed = net.send(true, &[Flow::new(port(0, 1), &[1014], 1_000_000)], SETTLE);
+    assert!(passed[0].received() > 0, "packets pass");
+    let down = |dev: &str| lab.sluice(&net.machine, &["down", dev]).ok().stdout;
+    assert!(down("m0").contains("m1, the other side of its wire, is managed still; sluice down m1"));
+    let refused = lab.sluice(&net.machine, &["ensure", "m1"]);
+    refused.says("m0 is not its other side any more: sluice down m1");
+    assert!(!down("m1").contains("managed still"));
+}
+
 /// Queues that come while the wire runs are reported, and their packets pass; the kernel keeps those in use. A longer MTU is reported, too.
 pub fn queues_come_and_go(lab: &Lab) {
     let net = steered(lab);
