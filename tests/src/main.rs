@@ -10,6 +10,7 @@ mod foreign;
 mod frames;
 mod iperf;
 mod lab;
+mod many_queues;
 mod needs;
 mod net;
 mod pins;

@@ -4,6 +4,7 @@ use crate::cases::lifecycle::passes;
 use crate::cases::{assert_near, crash, upgrade};
 use crate::command::await_that;
 use crate::lab::Lab;
+use crate::many_queues::{RUN, SETTLE, classes_by_port, port, together};
 use crate::needs::{Need, is_icount};
 use crate::net::{B, Pair};
 use crate::suite::Suite;
@@ -31,27 +32,11 @@ pub fn suite() -> Suite {
 /// Number of tx queues.
 const QUEUES: u16 = 8;
 const EIGHT: &str = "numtxqueues 8 numrxqueues 8";
-const SETTLE: Duration = Duration::from_millis(200);
-const RUN: Duration = Duration::from_millis(1200);
-/// Class c has 16 ports from here on, of which the lowest bits are the number of a tx queue.
-const FIRST: u16 = 3008;
-
-/// The port of a class whose packets a tx queue sends.
-fn port(class: u16, queue: u16) -> u16 {
-    FIRST + 16 * class + queue
-}
-
 /// Classes by port, which share a link over all of its queues.
 fn policy(rate: &str, classes: Value) -> Value {
-    let count = classes.as_array().expect("a list of classes").len() as u16;
-    let rules: Vec<Value> = (0..count)
-        .map(|class| {
-            json!({ "name": format!("to {class}"), "priority": 100 + class, "protocol": "udp",
-                "dst_port_min": port(class, 0), "dst_port_max": port(class, 0) + 15, "class_id": class })
-        })
-        .collect();
-    json!({ "version": 1, "scheduler": "weighted_fair_queuing", "link": { "rate": rate, "queues": "all" },
-        "default_class": count - 1, "classes": classes, "rules": rules })
+    let mut policy = classes_by_port(classes);
+    policy["link"] = json!({ "rate": rate, "queues": "all" });
+    policy
 }
 
 fn one_class(rate: &str) -> Value {
@@ -80,17 +65,6 @@ fn overload(lab: &Lab, pair: &Pair, streams: &[(u16, u16, u64)]) -> Vec<Outcome>
 
 fn dropped(lab: &Lab, pair: &Pair) -> u64 {
     lab.status(&pair.a, "a0").direction("egress").totals().1
-}
-
-/// The rate of some streams together, bits per second.
-fn together<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> f64 {
-    let outcomes: Vec<&Outcome> = outcomes.into_iter().collect();
-    let arrivals = || outcomes.iter().flat_map(|one| &one.arrivals);
-    let first = arrivals().map(|arrival| arrival.at_ns).min().expect("arrivals");
-    let (from, to) =
-        (first + SETTLE.as_nanos() as u64, outcomes.iter().map(|one| one.ended_ns).min().expect("streams"));
-    let bytes: u64 = arrivals().filter(|one| (from..to).contains(&one.at_ns)).map(|one| one.bytes as u64).sum();
-    bytes as f64 * 8e9 / (to - from) as f64
 }
 
 /// Packets that each tx queue has sent.

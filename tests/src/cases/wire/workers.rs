@@ -5,6 +5,7 @@ use crate::cases::assert_near;
 use crate::command::await_that;
 use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::Lab;
+use crate::many_queues::{RUN, SETTLE, classes_by_port, port, together};
 use crate::needs::is_icount;
 use crate::net::Ns;
 use crate::status::Direction;
@@ -15,30 +16,8 @@ use std::time::Duration;
 /// Number of queues and workers.
 const QUEUES: u16 = 4;
 const FOUR: &str = "numrxqueues 4 numtxqueues 4";
-const SETTLE: Duration = Duration::from_millis(200);
-const RUN: Duration = Duration::from_millis(1200);
-/// Class c has 16 ports from here on, of which the lowest bits are the number of a queue.
-const FIRST: u16 = 3008;
-
-/// The port of a class whose packets arrive on a queue.
-fn port(class: u16, queue: u16) -> u16 {
-    FIRST + 16 * class + queue
-}
-
-/// Classes by port.
-fn policy(classes: Value) -> Value {
-    let count = classes.as_array().expect("a list of classes").len() as u16;
-    let rules: Vec<Value> = (0..count)
-        .map(|class| {
-            json!({ "name": format!("to {class}"), "priority": 100 + class, "protocol": "udp",
-                "dst_port_min": port(class, 0), "dst_port_max": port(class, 0) + 15, "class_id": class })
-        })
-        .collect();
-    json!({ "version": 1, "scheduler": "weighted_fair_queuing", "default_class": count - 1, "classes": classes, "rules": rules })
-}
-
 fn one_class() -> Value {
-    policy(json!([{ "id": 0, "limit": 50 }]))
+    classes_by_port(json!([{ "id": 0, "limit": 50 }]))
 }
 
 /// A machine in the middle whose interfaces have four queues. The hosts send on the queue that the port says, as RSS of a card would choose it by the flow.
@@ -70,17 +49,6 @@ impl Middle {
     fn ingress(&self, lab: &Lab) -> Direction {
         lab.status(&self.machine, "m0").direction("ingress").clone()
     }
-}
-
-/// The rate of some streams together, bits per second.
-fn together<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> f64 {
-    let outcomes: Vec<&Outcome> = outcomes.into_iter().collect();
-    let arrivals = || outcomes.iter().flat_map(|one| &one.arrivals);
-    let first = arrivals().map(|arrival| arrival.at_ns).min().expect("arrivals");
-    let (from, to) =
-        (first + SETTLE.as_nanos() as u64, outcomes.iter().map(|one| one.ended_ns).min().expect("streams"));
-    let bytes: u64 = arrivals().filter(|one| (from..to).contains(&one.at_ns)).map(|one| one.bytes as u64).sum();
-    bytes as f64 * 8e9 / (to - from) as f64
 }
 
 /// All workers together send at the rate, whether all are busy or one; each is seen to have sent its part.
@@ -147,7 +115,7 @@ pub fn parsed_packets(lab: &Lab) {
 pub fn weights_hold(lab: &Lab) {
     let net = steered(lab);
     let classes = json!([{ "id": 0, "weight": 1, "limit": 50 }, { "id": 1, "weight": 3, "limit": 50 }]);
-    let process = net.begin(lab, &policy(classes), "40mbit");
+    let process = net.begin(lab, &classes_by_port(classes), "40mbit");
     for (alone, many) in [(0, 1), (1, 0)] {
         let mut streams = vec![(alone, 0, 48_000_000)];
         streams.extend((1..QUEUES).map(|queue| (many, queue, 16_000_000)));
@@ -168,7 +136,7 @@ pub fn weights_hold(lab: &Lab) {
 pub fn ceilings_and_guarantees(lab: &Lab) {
     let net = steered(lab);
     let classes = json!([{ "id": 0, "ceil": "10mbit", "limit": 50 }, { "id": 1, "limit": 50 }]);
-    let process = net.begin(lab, &policy(classes), "40mbit");
+    let process = net.begin(lab, &classes_by_port(classes), "40mbit");
     let mut streams: Vec<_> = (0..2).map(|queue| (0, queue, 15_000_000)).collect();
     let alone = net.overload(&streams);
     assert_near("a ceiling over two workers", together(&alone), 10e6, 0.01);
@@ -177,7 +145,7 @@ pub fn ceilings_and_guarantees(lab: &Lab) {
     assert_near("the ceiling beside another class", together(&both[..2]), 10e6, 0.02);
     assert_near("the other class gets the rest", together(&both[2..]), 30e6, 0.01);
     let classes = json!([{ "id": 0, "rate": "24mbit", "limit": 50 }, { "id": 1, "weight": 9, "limit": 50 }]);
-    lab.sluice(&net.machine, &["apply", "m0", &lab.policy(&policy(classes))]).ok();
+    lab.sluice(&net.machine, &["apply", "m0", &lab.policy(&classes_by_port(classes))]).ok();
     let mut streams = vec![(0, 3, 36_000_000)];
     streams.extend((0..3).map(|queue| (1, queue, 16_000_000)));
     let outcomes = net.overload(&streams);
@@ -192,7 +160,7 @@ pub fn policies_change(lab: &Lab) {
     let net = steered(lab);
     let classes =
         |weight: u32| json!([{ "id": 0, "weight": weight, "limit": 500 }, { "id": 1, "rate": "2mbit", "limit": 500 }]);
-    let process = net.begin(lab, &policy(classes(1)), "20mbit");
+    let process = net.begin(lab, &classes_by_port(classes(1)), "20mbit");
     let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(queue % 2, queue), &[1014], 3_000_000)).collect();
     let streams = net.start(true, &flows);
     let apply = |policy: &Value, more: &[&str]| {
@@ -200,25 +168,25 @@ pub fn policies_change(lab: &Lab) {
     };
     for (weight, rate) in [(5, "40mbit"), (1, "16mbit"), (3, "30mbit")] {
         std::thread::sleep(Duration::from_millis(150));
-        apply(&policy(classes(weight)), &["--ingress-rate", rate]).ok();
+        apply(&classes_by_port(classes(weight)), &["--ingress-rate", rate]).ok();
     }
     let generation = || lab.status(&net.machine, "m0").policy.generation;
     assert_eq!(generation(), 4);
-    let mut ranked = policy(json!([{ "id": 0, "priority": 0 }, { "id": 1, "priority": 1 }]));
+    let mut ranked = classes_by_port(json!([{ "id": 0, "priority": 0 }, { "id": 1, "priority": 1 }]));
     ranked["scheduler"] = json!("pifo");
     apply(&ranked, &[])
         .exits(2)
         .says("4 workers")
         .says("ranks hold within a queue only")
         .says("ethtool -L m0 combined 1");
-    let mut in_turns = policy(classes(1));
+    let mut in_turns = classes_by_port(classes(1));
     in_turns["scheduler"] = json!("round_robin");
     apply(&in_turns, &[]).exits(2).says("round_robin counts packets");
     let peak = json!([{ "id": 0, "ceil": "4mbit", "peak": "8mbit" }, { "id": 1 }]);
-    apply(&policy(peak), &[]).exits(2).says("peak");
+    apply(&classes_by_port(peak), &[]).exits(2).says("peak");
     assert_eq!(generation(), 4, "nothing has changed");
     let mut strict =
-        policy(json!([{ "id": 0, "priority": 0, "limit": 500 }, { "id": 1, "priority": 1, "limit": 500 }]));
+        classes_by_port(json!([{ "id": 0, "priority": 0, "limit": 500 }, { "id": 1, "priority": 1, "limit": 500 }]));
     strict["scheduler"] = json!("strict_priority");
     apply(&strict, &[]).ok();
     for outcome in streams.stop_after(Duration::from_millis(200)) {
@@ -366,7 +334,7 @@ pub fn queues_come_and_go(lab: &Lab) {
     let process = net.begin(lab, &one_class(), "20mbit");
     assert!(process.stdout().contains("2 workers"), "{}", process.stdout());
     net.machine.tool("ethtool", "-L m0 rx 4").ok();
-    process.await_stderr("m0 has other receive queues now, 4, and the wire has workers for 2");
+    process.await_stderr("m0 has 4 receive queues now, and the wire 2 workers");
     let shown = lab.sluice(&net.machine, &["status", "m0"]).ok().stdout;
     assert!(
         shown.contains("m0 has 4 receive queues and the wire 2 workers, so what arrives on the others passes unshaped"),
