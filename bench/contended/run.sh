@@ -81,12 +81,12 @@ for rate in $RATES; do
     fill_and_drain "$wait_ms" # every flow has been there
     for ((repeat = 1; repeat <= REPEATS; repeat++)); do
       beside_counter sleep "$(awk "BEGIN { print $wait_ms / 1000 }")"
-      without=$((taken * 1000 / (window / 1000)))
+      without=$taken # the counter's own start
       before=$(departed)
       beside_counter fill_and_drain "$wait_ms"
       [ $(($(departed) - before)) = "$PACKETS" ] || { echo "$queues: $(($(departed) - before)) of $PACKETS packets left" >&2; exit 1; }
-      awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v t="$taken" -v w="$window" -v o="$without" -v p="$PACKETS" \
-        'BEGIN { print q, r, n, sprintf("%.1f", (t - w * o / 1e6) / p) }'
+      awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v t="$((taken - without))" -v p="$PACKETS" \
+        'BEGIN { print q, r, n, sprintf("%.1f", t / p) }'
     done
     if [ $queues = all ]; then
       idle=$(tc -s -j qdisc show dev bench0 | jq '[.[] | select((.kind | startswith("sluice")) and .packets == 0)] | length')

@@ -122,10 +122,10 @@ impl Claim {
     pub fn make(&self, requests: &[UpRequest; 2]) -> Result<Option<Vec<Done>>> {
         let records = self.records()?;
         let made = [0, 1].map(|place| self.is_made(&records, place));
-        if made == [true, true] && records.iter().flatten().all(programs::runs_own_programs) {
-            if records.iter().flatten().all(|record| has_workers(record, requests[0].workers)) {
-                return Ok(None);
-            }
+        let is_current =
+            |record: &Record| programs::runs_own_programs(record) && has_workers(record, requests[0].workers);
+        if made == [true, true] && records.iter().flatten().all(is_current) {
+            return Ok(None);
         }
         // Sides that are made anew pass packets until then, so they are taken down only if `up` can bring them up.
         if records.iter().any(Option::is_some) {
