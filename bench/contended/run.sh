@@ -28,26 +28,28 @@ EOF
 departed() { cat /sys/class/net/bench0/statistics/tx_packets; }
 now_ns() { local now=$EPOCHREALTIME; echo "${now/./}000"; }
 
-# Counts until it is told to stop. Then it says how far it came.
+# Counts for ever, and says how far it is when it is asked.
 counter() {
   local n=0
-  trap 'echo $n; exit' TERM
+  trap 'echo $n' USR1
   while :; do n=$((n + 1)); done
 }
 
-# Runs a command beside the counter, and sets `taken`, the time in which the counter did not have the processor, ns.
-beside_counter() { # command...
-  local from until counted
-  coproc spin { exec nice -n 19 bash -c "$(declare -f counter); counter"; }
-  local pid=$!
-  from=$(now_ns)
-  "$@"
-  until=$(now_ns)
-  kill -TERM "$pid"
+# Sets `now`, the time in ns, and `counted`, how far the counter is.
+look() {
+  kill -USR1 "$spinner"
   read -r counted <&"${spin[0]}"
-  wait "$pid"
-  taken=$((until - from - (speed ? counted * 1000000000 / speed : 0)))
-  counts=$counted window=$((until - from))
+  now=$(now_ns)
+}
+
+# Runs a command, and sets `window`, the time that it took, ns, and `progress`, how far the counter came meanwhile.
+beside_counter() { # command...
+  local from before
+  look
+  from=$now before=$counted
+  "$@"
+  look
+  window=$((now - from)) progress=$((counted - before))
 }
 
 fill_and_drain() { # ms to wait
@@ -66,9 +68,12 @@ fresh_with_queues() {
   ip link set bench0 up
 }
 
-speed=0
+coproc spin { exec nice -n 19 bash -c "$(declare -f counter); counter"; }
+spinner=$!
+trap 'kill "$spinner"' EXIT
+sleep 1
 beside_counter sleep 2
-speed=$((counts * 1000000 / (window / 1000))) # a second
+speed=$((progress * 1000000 / (window / 1000))) # a second
 
 for rate in $RATES; do
   # A run lasts as long as the packets take at the rate, and 50 ms.
@@ -80,13 +85,11 @@ for rate in $RATES; do
     prepare
     fill_and_drain "$wait_ms" # every flow has been there
     for ((repeat = 1; repeat <= REPEATS; repeat++)); do
-      beside_counter sleep "$(awk "BEGIN { print $wait_ms / 1000 }")"
-      without=$taken # the counter's own start
       before=$(departed)
       beside_counter fill_and_drain "$wait_ms"
       [ $(($(departed) - before)) = "$PACKETS" ] || { echo "$queues: $(($(departed) - before)) of $PACKETS packets left" >&2; exit 1; }
-      awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v t="$((taken - without))" -v p="$PACKETS" \
-        'BEGIN { print q, r, n, sprintf("%.1f", t / p) }'
+      awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v w="$window" -v c="$progress" -v s="$speed" -v p="$PACKETS" \
+        'BEGIN { print q, r, n, sprintf("%.1f", (w - c / s * 1e9) / p) }'
     done
     if [ $queues = all ]; then
       idle=$(tc -s -j qdisc show dev bench0 | jq '[.[] | select((.kind | startswith("sluice")) and .packets == 0)] | length')
