@@ -24,13 +24,13 @@ struct sl_port_lists {
 	u64 refused_pkts[SL_BACKPRESSURE_LISTS]; /* that the port did not take when it was offered them: one may count often */
 };
 
-/* Of the scheduler of pipes: a list for each class. */
+/* The scheduler of pipes has a list for each class. */
 struct sl_backpressure {
 	struct sl_port_lists lists;
 	struct sl_pipe_packet packet[SL_PIPE_PLACES][SL_BACKPRESSURE_PLACES];
 };
 
-/* Of the flat scheduler: a list for each level, and one for all levels from the last list's on. */
+/* The flat scheduler has a list for each level; the last list is also that of all later levels. */
 struct sl_level_backpressure {
 	struct sl_port_lists lists;
 	u64 classes[SL_BACKPRESSURE_LISTS]; /* whose packets come to a list, as bits */

@@ -10,6 +10,9 @@
 #include "limits.h"
 #include "reason.h"
 
+/* A class that is held back for so long is held until it is let go, ns (sched/hold_back.h). */
+#define SL_HOLD_NEVER_NS (1ULL << 60)
+
 /* Between which hosts a class is fair before it is between flows. */
 enum sl_hosts { SL_HOSTS_NONE, SL_HOSTS_SOURCE = 1, SL_HOSTS_DESTINATION = 2 };
 

@@ -6,9 +6,6 @@
 #pragma once
 #include "core.h"
 
-/* Later than any time at which a class is let go. */
-#define SL_HOLD_NEVER_NS (1ULL << 60)
-
 /* Classes that could send now as far as the scheduler knows, as bits. */
 SL_FN u64 hold_back_ready(struct sl_sched *s)
 {

@@ -2,14 +2,16 @@
 """Prints the table of the bench of queues that contend: instructions per packet, medians, least and most of the repeats."""
 
 import collections
-import csv
+import pathlib
 import statistics
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import instructions
+
 
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = instructions.rows(path)
     runs = collections.defaultdict(list)
     for row in rows:
         runs[row["rate_mbit"], row["contender"]].append(float(row["instructions_per_packet"]))

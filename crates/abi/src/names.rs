@@ -160,6 +160,17 @@ pub fn sojourn_bucket_ns(b: usize) -> (u64, u64) {
     (low(b) << 10, low(b + 1) << 10)
 }
 
+/// The middle of the bucket of a sojourn histogram in which a quantile (0 to 1) lies, microseconds: right to 12.5 %. None: the histogram is empty.
+pub fn sojourn_quantile_us(count: &[u64], quantile: f64) -> Option<f64> {
+    let rank = ((count.iter().sum::<u64>() as f64 * quantile).ceil() as u64).max(1);
+    let mut seen = 0;
+    count.iter().enumerate().find_map(|(bucket, count)| {
+        seen += count;
+        let (from, to) = sojourn_bucket_ns(bucket);
+        (*count > 0 && seen >= rank).then_some((from + to) as f64 / 2e3)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,26 +44,7 @@ static void *bpf_map_lookup_elem(const void *map, const u32 *key)
 #include "../../../bpf/lib/hosts.h"
 #include "../../../bpf/lib/choose.h"
 
-struct sl_frame {
-	const u8 *bytes;
-	u32 length;
-};
-
-/* As bpf_skb_load_bytes. */
-static int load_frame(const struct sl_frame *frame, u32 off, void *to, u32 size)
-{
-	if (off > frame->length || size > frame->length - off)
-		return -14;
-	memcpy(to, frame->bytes + off, size);
-	return 0;
-}
-
-#define SL_PACKET const struct sl_frame
-#define SL_PACKET_ARG
-#define SL_LOAD         load_frame
-#define SL_LENGTH(x)    ((x)->length)
-#define SL_PARSER(name) name##_frame
-#include "../../../bpf/lib/parse_any.h"
+#include "../../../bpf/lib/parse_memory.h"
 
 /* The result for a packet: struct Found of lib.rs. */
 struct sl_found {

@@ -9,8 +9,6 @@ use sluice_abi as abi;
 pub const LISTS: u32 = abi::SL_BACKPRESSURE_LISTS;
 /// Places of a list.
 pub const PLACES: u32 = abi::SL_BACKPRESSURE_PLACES;
-/// `SL_HOLD_NEVER_NS`.
-const NEVER_NS: u64 = 1 << 60;
 
 #[repr(C)]
 #[derive(Default)]
@@ -147,7 +145,7 @@ impl LevelBackpressure {
         let RawLevelVerdict { verdict, list, place } = raw;
         match verdict.into() {
             Verdict::Idle => Next::Idle,
-            Verdict::Wait(at_ns) => Next::Wait((at_ns < NEVER_NS).then_some(at_ns)),
+            Verdict::Wait(at_ns) => Next::Wait((at_ns < abi::SL_HOLD_NEVER_NS).then_some(at_ns)),
             Verdict::Send { slot, class, len_bytes, mark } => {
                 Next::Listed { slot, class, len_bytes, mark, list, place }
             }

@@ -185,6 +185,24 @@ impl Link {
     }
 }
 
+/// The next packet that a scheduler is to send as an instance, or the time to wait.
+///
+/// # Safety
+///
+/// Instance and link are whole; nothing else uses the instance, and the words of the link are changed by atomic operations alone.
+unsafe fn dequeue(
+    scheduler: &mut Scheduler,
+    own: *mut abi::sl_shared_instance,
+    link: *mut abi::sl_shared_link,
+    conf: &abi::sl_shared_conf,
+    now_ns: u64,
+) -> Verdict {
+    let mut raw = RawVerdict::default();
+    // SAFETY: the caller says so of instance and link; the scheduler is whole, and the configuration is only read.
+    unsafe { (SharedCore::built_in().dequeue)(&mut *scheduler.state, own, link, conf, now_ns, &mut raw) };
+    raw.into()
+}
+
 /// The scheduler of one tx queue.
 pub struct Instance {
     scheduler: Scheduler,
@@ -218,20 +236,8 @@ impl Instance {
 
     /// The next packet to send, or the time to wait.
     pub fn dequeue(&mut self, link: &Link, conf: &Conf, now_ns: u64) -> Verdict {
-        let mut raw = RawVerdict::default();
-        // SAFETY: all are whole; state and own are this instance's, the words of the link are changed by atomic operations, and the
-        // configuration is only read.
-        unsafe {
-            (SharedCore::built_in().dequeue)(
-                &mut *self.scheduler.state,
-                &mut *self.own,
-                link.as_ptr(),
-                &*conf.0,
-                now_ns,
-                &mut raw,
-            )
-        };
-        raw.into()
+        // SAFETY: all are whole; the words of the link are changed by atomic operations.
+        unsafe { dequeue(&mut self.scheduler, &mut *self.own, link.as_ptr(), &conf.0, now_ns) }
     }
 
     /// The link has another configuration from now on: the instance leaves its classes, and keeps its debts alone.
@@ -283,14 +289,8 @@ impl Share {
 
     /// The next packet that a scheduler is to send as this instance, or the time to wait.
     pub fn dequeue(&mut self, scheduler: &mut Scheduler, now_ns: u64) -> Verdict {
-        let mut raw = RawVerdict::default();
-        // SAFETY: all are whole; the scheduler and own are this instance's, the words of the link are changed by atomic operations, and the
-        // configuration is only read.
-        unsafe {
-            let (own, link) = (self.own.as_ptr(), self.link.as_ptr());
-            (SharedCore::built_in().dequeue)(&mut *scheduler.state, own, link, &*self.conf, now_ns, &mut raw)
-        };
-        raw.into()
+        // SAFETY: all are whole; the words of the link are changed by atomic operations.
+        unsafe { dequeue(scheduler, self.own.as_ptr(), self.link.as_ptr(), &self.conf, now_ns) }
     }
 
     /// Whether a scheduler without packets is to be asked once more, so that the instance leaves classes, or gives back credit that others lack.

@@ -75,7 +75,7 @@ fn run(arguments: &Arguments) -> std::result::Result<(), Failure> {
     let compiled = [a?, b?];
     let lists =
         compiled.each_ref().map(|tables| lists_of(&tables.sched[abi::SL_EGRESS as usize], tables.tables.classes));
-    // What arrives at the first port leaves by the second one.
+    // Packets that arrive at the first port leave by the second one.
     let needs = [lists[1], lists[0]];
 
     let environment = Environment::new(&arguments.environment(&needs)?)?;

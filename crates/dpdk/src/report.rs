@@ -1,4 +1,4 @@
-//! What was counted, as text and as JSON.
+//! The counters of both ways, as text and as JSON.
 
 use crate::dpdk::Counts;
 use crate::way::Way;
@@ -15,25 +15,12 @@ pub struct Reported<'a> {
     pub to: &'a str,
     /// Its policy.
     pub policy: &'a Resolved,
-    /// What it has counted.
+    /// The way, with its counters.
     pub way: &'a Way,
-    /// What the driver of the first port has counted.
+    /// The counters of the first port's driver.
     pub received: Counts,
-    /// What that of the second one has counted.
+    /// The counters of the second port's driver.
     pub sent: Counts,
-}
-
-/// A quantile of the time in the scheduler, microseconds: the middle of its bucket. None: nothing was sent.
-fn waited_us(histogram: &abi::sl_histogram, quantile: f64) -> Option<f64> {
-    let all: u64 = histogram.count.iter().sum();
-    let rank = ((all as f64 * quantile).ceil() as u64).max(1);
-    let mut before = 0;
-    let bucket = histogram.count.iter().position(|count| {
-        before += count;
-        before >= rank
-    })?;
-    let (from, to) = abi::sojourn_bucket_ns(bucket);
-    Some((from + to) as f64 / 2e3)
 }
 
 /// The drops of a class, by reason.
@@ -70,7 +57,7 @@ pub fn json(ways: &[Reported<'_>]) -> Value {
                 "packets": own.taken.pkts, "bytes": own.taken.bytes, "marked_packets": of_scheduler.marked_pkts,
                 "dropped_packets": drops,
                 "queued_packets": of_scheduler.backlog_pkts, "waiting_for_port_packets": own.listed_pkts,
-                "waited_p50_us": waited_us(sojourn, 0.5), "waited_p99_us": waited_us(sojourn, 0.99),
+                "waited_p50_us": abi::sojourn_quantile_us(&sojourn.count, 0.5), "waited_p99_us": abi::sojourn_quantile_us(&sojourn.count, 0.99),
             })
         };
         let list = |list: u32| {
@@ -105,7 +92,9 @@ pub fn text(ways: &[Reported<'_>]) -> String {
             let drops: u64 = dropped(way, id).iter().map(|(_, pkts)| pkts).sum();
             let waiting = u64::from(way.scheduler().classes[id].backlog_pkts) + own.listed_pkts;
             let sojourn = &way.scheduler().sojourn[id];
-            let time = |quantile| waited_us(sojourn, quantile).map_or("-".to_owned(), |us| format!("{us:.0}"));
+            let time = |quantile| {
+                abi::sojourn_quantile_us(&sojourn.count, quantile).map_or("-".to_owned(), |us| format!("{us:.0}"))
+            };
             let refused = way.lists().refused_pkts[way.list_of(id as u32) as usize];
             let _ = writeln!(
                 out,
@@ -148,22 +137,4 @@ pub fn line(ways: &[Reported<'_>], before: &mut Vec<(u64, u64)>) -> String {
         format!("{} to {}: {came} came, {gone} went, {waiting} wait", reported.from, reported.to)
     };
     ways.iter().zip(before.iter_mut()).map(of_way).collect::<Vec<_>>().join("; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::waited_us;
-    use sluice_abi as abi;
-
-    #[test]
-    fn quantiles_lie_in_the_bucket_of_their_time() {
-        for us in [1u64, 3, 9, 100, 5_000, 1_000_000] {
-            let mut histogram = *abi::boxed_zeroed::<abi::sl_sched>();
-            let histogram = &mut histogram.sojourn[0];
-            histogram.count[sluice_core::sojourn_bucket(us * 1000)] = 7;
-            let told = waited_us(histogram, 0.5).expect("some");
-            assert!(told > us as f64 * 0.6 - 1.0 && told < us as f64 * 1.4 + 1.0, "{us} is told as {told}");
-        }
-        assert_eq!(waited_us(&abi::boxed_zeroed::<abi::sl_sched>().sojourn[0], 0.5), None);
-    }
 }

@@ -64,7 +64,6 @@ pub struct Way {
     classifier: Classifier,
     scheduler: Scheduler,
     backpressure: LevelBackpressure,
-    lists: u32,
     /// The packet of each slot of the scheduler.
     held: Vec<Option<Packet>>,
     /// The packet of each place of each list.
@@ -92,7 +91,6 @@ impl Way {
             backpressure: LevelBackpressure::new(&sizes, &scheduler),
             scheduler,
             classifier,
-            lists,
             held: (0..abi::SL_SLOTS).map(|_| None).collect(),
             offered: (0..LISTS * PLACES).map(|_| None).collect(),
             listed: vec![Listed::default(); (LISTS * PLACES) as usize],
@@ -183,9 +181,9 @@ impl Way {
     /// Offers the port what the lists hold, the most urgent level first. How many packets it has taken.
     fn offer(&mut self, to: &mut Port) -> usize {
         let mut all = 0;
-        for list in 0..self.lists {
+        for list in 0..self.list_count() {
             // With a queue for each level, a full queue does not stop the others.
-            let own_queue = u32::from(to.tx_queues) >= self.lists;
+            let own_queue = u32::from(to.tx_queues) >= self.list_count();
             let queue = if own_queue { list as u16 } else { 0 };
             let [first, rest] = self.backpressure.offered(list);
             let offered = (first.len() + rest.len()) as u32;
@@ -233,16 +231,12 @@ impl Way {
 
     /// The list of a class.
     pub fn list_of(&self, class: u32) -> u32 {
-        match self.scheduler.state().kind {
-            abi::SL_STRICT_PRIORITY => {
-                u32::from(self.scheduler.state().classes[class as usize].level).min(self.lists - 1)
-            }
-            _ => 0,
-        }
+        let classes = &self.backpressure.state().classes;
+        classes.iter().position(|own| own >> class & 1 == 1).unwrap_or_default() as u32
     }
 
     /// The lists in use.
     pub fn list_count(&self) -> u32 {
-        self.lists
+        self.backpressure.state().used
     }
 }

@@ -1,7 +1,7 @@
 //! A port with a finite queue for each class, and a shaper of its own.
 
 use crate::traces::CLASSES;
-use proptest::{array::uniform13, prelude::*};
+use proptest::{array::uniform13, prelude::*, test_runner::TestCaseResult};
 use std::collections::VecDeque;
 
 /// A packet at the port: its queue in the scheduler, and its number in order of arrival there.
@@ -20,6 +20,28 @@ pub enum Shaper {
     Classes([u64; CLASSES]),
     /// The first class that has packets sends: ns for a packet of any class.
     Strict(u64),
+}
+
+impl Shaper {
+    /// Checks that packets of the classes up to one, which were sent `beside` others at these times, were sent no later than `alone`, but for the packet that
+    /// a port with one rate is sending.
+    pub fn delays_no_more_than_a_packet(
+        self,
+        last: u32,
+        beside: &[(u64, Frame)],
+        alone: &[(u64, Frame)],
+    ) -> TestCaseResult {
+        let times = |sent: &[(u64, Frame)]| -> Vec<u64> {
+            sent.iter().filter(|(_, frame)| frame.class <= last).map(|(at, _)| *at).collect()
+        };
+        let (beside, alone) = (times(beside), times(alone));
+        prop_assert_eq!(beside.len(), alone.len());
+        let packet_ns = if let Shaper::Strict(cost_ns) = self { cost_ns } else { 0 };
+        for (index, (beside, alone)) in beside.iter().zip(&alone).enumerate() {
+            prop_assert!(*beside <= alone + packet_ns, "packet {} waits from {} to {}", index, alone, beside);
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

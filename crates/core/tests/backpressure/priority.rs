@@ -2,7 +2,7 @@
 
 use crate::{
     laws,
-    port::{Frame, Shaper},
+    port::Frame,
     traces,
     traces::{Case, PIPES, Step},
     world::World,
@@ -47,16 +47,7 @@ fn later_classes_do_not_delay(core: &'static BackpressureCore, case: &Case) -> T
     let nothing: &mut dyn FnMut(&World) -> TestCaseResult = &mut |_| Ok(());
     let all = play(core, case, u32::MAX, nothing)?;
     let alone = play(core, case, early, nothing)?;
-    let times = |sent: &[(u64, Frame)]| -> Vec<u64> {
-        sent.iter().filter(|(_, frame)| frame.class <= last).map(|(at, _)| *at).collect()
-    };
-    let (all, alone) = (times(&all), times(&alone));
-    prop_assert_eq!(all.len(), alone.len());
-    let packet_ns = if let Shaper::Strict(cost_ns) = case.port.shaper { cost_ns } else { 0 };
-    for (index, (beside, alone)) in all.iter().zip(&alone).enumerate() {
-        prop_assert!(*beside <= alone + packet_ns, "packet {} waits from {} to {}", index, alone, beside);
-    }
-    Ok(())
+    case.port.shaper.delays_no_more_than_a_packet(last, &all, &alone)
 }
 
 /// When rounds have ended, a class that has packets in the scheduler has a full list, and the port has none left for it.

@@ -58,7 +58,7 @@ fn lists_keep_within_their_room(core: &'static LevelCore, case: &Case) -> TestCa
     Ok(())
 }
 
-/// What a port has not taken when it was offered it counts as refused.
+/// Packets that the port was offered and has not taken count as refused.
 fn refusals_are_counted(core: &'static LevelCore, case: &Case) -> TestCaseResult {
     let mut refused = [0; 16];
     run(core, case, &mut |world, _, before| {

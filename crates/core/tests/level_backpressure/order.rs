@@ -1,8 +1,8 @@
-//! What a port refuses of one level delays no other, and changes nothing between the classes of a level.
+//! A port that refuses packets of one level delays no other level, and changes nothing between the classes of a level.
 
 use crate::{
     laws,
-    port::{Frame, Shaper},
+    port::Frame,
     traces,
     traces::{Case, Step},
     world::World,
@@ -50,16 +50,7 @@ fn lower_levels_do_not_delay(core: &'static LevelCore, case: &Case) -> TestCaseR
     let look: &mut dyn FnMut(&World, &Next) -> TestCaseResult = &mut |_, _| Ok(());
     let all = play(core, case, &|_, _| true, look)?;
     let alone = play(core, case, &|world, class| world.list_of(class) <= last, look)?;
-    let times = |sent: &[(u64, Frame)]| -> Vec<u64> {
-        sent.iter().filter(|(_, frame)| frame.class <= last).map(|(at, _)| *at).collect()
-    };
-    let (all, alone) = (times(&all), times(&alone));
-    prop_assert_eq!(all.len(), alone.len());
-    let packet_ns = if let Shaper::Strict(cost_ns) = case.port.shaper { cost_ns } else { 0 };
-    for (index, (beside, alone)) in all.iter().zip(&alone).enumerate() {
-        prop_assert!(*beside <= alone + packet_ns, "packet {} waits from {} to {}", index, alone, beside);
-    }
-    Ok(())
+    case.port.shaper.delays_no_more_than_a_packet(last, &all, &alone)
 }
 
 /// When rounds have ended, a level that has packets in the scheduler, and no ceiling that holds them, has a full list, and the port has no room for it.

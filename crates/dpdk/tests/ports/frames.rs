@@ -77,7 +77,7 @@ impl Socket {
             assert!(address.sll_ifindex > 0, "no interface {interface}");
             let bound = libc::bind(fd, (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32);
             assert_eq!(bound, 0, "binding: {}", std::io::Error::last_os_error());
-            // What leaves by the interface is not what has arrived.
+            // Frames that leave by the interface have not arrived.
             let one: libc::c_int = 1;
             libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const one).cast(), 4);
             Socket(socket)

@@ -42,7 +42,7 @@ pub fn class<'a>(way: &'a Value, name: &str) -> &'a Value {
     classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("no class {name}"))
 }
 
-/// Runs it to its end. What it has counted.
+/// Runs the program to its end, and returns its counters.
 pub fn sluice(dir: &Dir, policy: &str, arguments: &[&str]) -> Value {
     Running::start(dir, policy, arguments, None).counted()
 }
@@ -96,7 +96,7 @@ impl Running {
         self.process.finish(LONG, || Ok(())).expect("it ends");
     }
 
-    /// Waits for its end, without an error. What it has counted.
+    /// Waits for the end of the program, which has no error, and returns its counters.
     pub fn counted(self) -> Value {
         let output = self.process.finish(LONG, || Ok(())).expect("it ends");
         output.expect_success().unwrap_or_else(|error| panic!("{error}"));

@@ -374,15 +374,8 @@ fn shaping_of(shapers: Option<NetShaper>, rates: Option<DevlinkRates>) -> Vec<St
         }
     }));
     lines.extend(rates.map(|DevlinkRates { device, leaves, nodes }| {
-        let count = |number: u32, one: &str, many: &str| match number {
-            1 => format!("1 {one}"),
-            _ => format!("{number} {many}"),
-        };
-        format!(
-            "{device} has rates for {} and {} (devlink-rate); sluice does not set them yet",
-            count(leaves, "function", "functions"),
-            count(nodes, "group of them", "groups of them")
-        )
+        let (functions, groups) = (xsk_workers::count(leaves, "function"), xsk_workers::count(nodes, "group"));
+        format!("{device} has rates for {functions} and {groups} of them (devlink-rate); sluice does not set them yet")
     }));
     lines
 }

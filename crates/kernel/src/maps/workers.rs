@@ -41,8 +41,8 @@ impl Workers {
         self.seen_ns().any(|seen_ns| runs(seen_ns, now_ns))
     }
 
-    /// The receive queues, of so many, whose workers do not move packets. A worker that was kept from its processor just now gets a second look, since a
-    /// command itself may have done that: one that loads programs can hold a processor for longer than the arrival hook waits.
+    /// The receive queues, of so many, whose workers do not move packets. A worker that was not seen gets a second look: one that
+    /// has begun just now, or was kept from its processor for once, moves packets again by then.
     pub fn away(&self, workers: u32) -> Vec<u32> {
         let away = || {
             let now_ns = now_ns();

@@ -30,13 +30,7 @@ impl Sojourn {
 
     /// The middle of the bucket in which the quantile (0 to 1) lies, microseconds: right to 12.5 %. None: the histogram is empty.
     pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
-        let rank = ((self.pkts() as f64 * quantile).ceil() as u64).max(1);
-        let mut seen = 0;
-        self.0.iter().enumerate().find_map(|(bucket, count)| {
-            seen += count;
-            let (from, to) = abi::sojourn_bucket_ns(bucket);
-            (*count > 0 && seen >= rank).then_some((from + to) as f64 / 2e3)
-        })
+        abi::sojourn_quantile_us(&self.0, quantile)
     }
 
     /// Upper bound of all waits, microseconds: the end of the last bucket that counts any.

@@ -1,4 +1,4 @@
-//! What a card can shape by itself, as netlink's families `net-shaper` (Documentation/netlink/specs/net_shaper.yaml, from Linux 6.13 on) and `devlink`
+//! The shapers that a card has itself, as netlink's families `net-shaper` (Documentation/netlink/specs/net_shaper.yaml, from Linux 6.13 on) and `devlink`
 //! (Documentation/netlink/specs/devlink.yaml) tell it. Nothing is set here.
 
 use crate::system::generic_netlink::{Family, attribute, attributes};
@@ -9,7 +9,7 @@ use std::fmt;
 const SHAPER_CAP_GET: u8 = 5;
 const CAPS_IFINDEX: u16 = 1;
 const CAPS_SCOPE: u16 = 2;
-/// What a shaper can be given, by its attribute.
+/// The properties that a shaper can be given, by attribute.
 const CAPS: [(u16, &str); 8] = [
     (3, "bits a second"),
     (4, "packets a second"),

@@ -45,7 +45,7 @@ impl Middle {
         outcomes
     }
 
-    /// What arrives at m0, as `status` says.
+    /// The arrivals of m0, as `status` says.
     fn ingress(&self, lab: &Lab) -> Direction {
         lab.status(&self.machine, "m0").direction("ingress").clone()
     }
