@@ -207,6 +207,7 @@ struct sl_tree {
 	u32 mpu_bytes; /* the least that a frame takes there */
 	u32 cells; /* enum sl_cells */
 	u32 framed; /* one of the three above counts */
+	u32 link_weights; /* the sum of the weights of the link's children that may send */
 	u32 fresh_flows; /* flow queues from here on were never used */
 	u32 resting; /* flow queues without packets that were used */
 	u16 rests_first, rests_last; /* 1 + those of them that rest longest and shortest; 0: there are none */

@@ -75,16 +75,21 @@ struct sl_shared_conf {
 	struct sl_shared_class_conf classes[SL_CLASSES];
 };
 
+/* An instance's credit of the link, which no other touches. All zeroes: it has none. */
+struct sl_link_credit {
+	s32 bytes; /* drawn and not spent; below 0: a packet was longer than what was left */
+	u32 scarce; /* the bucket was short of credit at the last draw */
+	u64 full; /* the bucket, as the last draw of this instance left it */
+	u64 opens_ns; /* none is drawn or spent before */
+	u64 gave_back_ns; /* when the instance gave back what it had, the last time */
+};
+
 /* The state of an instance that no other touches, beside its scheduler. All zeroes but for the number: it has no credit. */
 struct sl_shared_instance {
-	s32 credit_bytes; /* drawn from the link and not spent; below 0: a packet was longer than what was left */
+	struct sl_link_credit credit;
 	u32 number; /* below SL_SHARED_INSTANCES; no two instances have the same */
-	u32 scarce; /* the bucket was short of credit at the last draw */
 	u32 pad;
-	u64 full; /* the link's bucket, as the last draw of this instance left it */
-	u64 link_opens_ns; /* no draw from the link before */
 	u64 retry_ns; /* refused classes do not ask again before */
-	u64 gave_back_ns;
 	u64 joined; /* classes among whose sl_shared_share.instances this one is */
 	u64 refused; /* classes that have packets, and that are too far ahead of others, as bits */
 	u64 assured; /* classes that have drawn by their guarantee, as bits */
@@ -93,6 +98,6 @@ struct sl_shared_instance {
 	u64 charged_service; /* by so much each, until it is known what was sent */
 	u64 draws; /* times that this instance has gone to shared words */
 	u32 spent_bytes[SL_CLASSES]; /* since the last report */
-	s32 ceiling_bytes[SL_CLASSES]; /* as credit_bytes, drawn from the ceiling of each class that has one */
-	u64 ceiling_full[SL_CLASSES]; /* as full, of those */
+	s32 ceiling_bytes[SL_CLASSES]; /* as credit.bytes, drawn from the ceiling of each class that has one */
+	u64 ceiling_full[SL_CLASSES]; /* as credit.full, of those */
 };

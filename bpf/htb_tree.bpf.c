@@ -55,15 +55,16 @@ SEC("tc")
 int sl_htb_tree(struct __sk_buff *skb)
 {
 	struct sl_headers *h = sl_headers_at_hand(skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, 0, 0);
-	u32 leaf, vlan;
+	u32 leaf, vlan, zero = 0;
+	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
 
-	if (!h)
+	if (!h || !t)
 		return TC_ACT_UNSPEC;
 	sl_parse_frame(skb, 0, h);
 	if (sl_leaf_by_source)
 		sl_set_source_before_nat(skb, h->src);
 	vlan = h->vlan == SL_NO_VLAN ? 0 : h->vlan;
-	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h->src : h->dst, skb->tc_index, skb->mark, vlan);
+	leaf = sl_leaf_of_packet(t, sl_leaf_by_source ? h->src : h->dst, skb->tc_index, skb->mark, vlan);
 	if (leaf == SL_NO_NODE)
 		leaf = sl_default_leaf;
 	skb->tc_classid = leaf + 1;

@@ -262,7 +262,7 @@ static __always_inline void sl_rest(u32 n)
 	struct sl_sched *s;
 	u64 live, now;
 
-	if (!x || !(x->joined || (x->scarce && x->credit_bytes > 0)))
+	if (!x || !(x->joined || (x->credit.scarce && x->credit.bytes > 0)))
 		return;
 	s = sl_state_of(n);
 	live = sl_live.word;

@@ -54,6 +54,7 @@ struct sl_tree_verdict {
 	u32 leaf;
 	u32 len_bytes;
 	u32 mark; /* SL_TREE_SEND: it is to say that it has met congestion; only if it was said that it can */
+	u32 assured; /* SL_TREE_SEND: by its guarantee, a child of the link was chosen before others */
 	u64 wake_ns; /* SL_TREE_WAIT: later than now */
 };
 
@@ -244,7 +245,7 @@ SL_GLOBAL u32 tree_choose(struct sl_tree *t SL_NONNULL, u32 n)
 
 SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 {
-	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0, 0 };
+	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0, 0, 0 };
 	struct sl_node *link = node_at(t, SL_FIRST_INNER);
 	/* Bit i: the node i levels below the link was chosen by its guarantee. */
 	u32 i, n = SL_FIRST_INNER, assured = 0, level = 0, taken, bytes;
@@ -285,6 +286,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	}
 	v.action = SL_TREE_SEND;
 	v.leaf = n & (SL_FIRST_INNER - 1);
+	v.assured = assured >> 1 & 1;
 	taken = leaf_take(t, n, now_ns);
 	v.mark = taken / SL_FLOW_MARK;
 	v.slot = taken & ~SL_FLOW_MARK;

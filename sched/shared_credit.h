@@ -7,6 +7,9 @@
  *	credit_draw		takes credit out of a bucket, or tells when a draw can succeed
  *	credit_give_back	puts back what was not spent
  *	credit_fill		draws as much as an instance lacks
+ *	credit_draw_for		the same, of the link, with the time at which to ask again
+ *	credit_rests		whether an idle instance is to give back what it has
+ *	credit_return		gives that back
  *
  * The bucket is one word, the time at which it is full again (police.h), changed by compare-and-swap; credit that comes back is one atomic addition.
  * A draw takes all that was asked for or nothing. If the bucket has less, the draw tells from when the credit may be spent, and takes it in advance
@@ -38,6 +41,9 @@
 
 /* Attempts to change a word. An instance that loses all of them comes again. */
 #define SL_SHARED_TRIES 8
+
+/* The time between two returns of credit by one instance, at least. */
+#define SL_SHARED_REST_NS 1000000u
 
 /* Before each access to a shared word: tests let other instances go on there. */
 #ifndef SL_SHARED_STEP
@@ -108,6 +114,12 @@ SL_FN u64 credit_worth(u64 bytes, u64 cost)
 SL_FN int credit_is_fast(const struct sl_shared_rate *r)
 {
 	return r->batch <= credit_time(2 * SL_SHARED_BATCH_NS);
+}
+
+/* The time after which one that has not asked for credit is passed by. */
+SL_FN u64 credit_horizon_ns(const struct sl_shared_rate *r)
+{
+	return sl_max(8 * (r->batch >> 6), 1000000);
 }
 
 /* The rate of this cost of a byte (ns << 20), which is not 0, for frames of so many bytes at most. The burst is longer where the header says so. */
@@ -205,4 +217,43 @@ SL_FN u64 credit_turn_ns(const struct sl_shared_rate *r, u64 bucket, u64 full, u
 	if (since >= most)
 		return 0;
 	return (r->batch / 2 - since / (2 * sl_max(instances, 1))) >> 6;
+}
+
+/* The credit of the link that an instance has left goes back into the bucket. */
+SL_FN void credit_return(u64 *bucket, struct sl_link_credit *c, const struct sl_shared_rate *r)
+{
+	if (c->bytes <= 0)
+		return;
+	credit_give_back(bucket, r, (u32)c->bytes);
+	c->bytes = 0;
+	c->opens_ns = 0;
+}
+
+/* Whether an instance that has nothing to send is to give back its credit now, since others lack it; it notes that it does. */
+SL_FN int credit_rests(struct sl_link_credit *c, u64 now_ns)
+{
+	if (c->bytes <= 0 || !c->scarce || sl_since(now_ns, c->gave_back_ns) < SL_SHARED_REST_NS)
+		return 0;
+	c->gave_back_ns = now_ns;
+	return 1;
+}
+
+/* Draws credit of the link for one of so many instances, which has none: 0, or until when the instance waits. */
+SL_GLOBAL u64 credit_draw_for(u64 *bucket SL_NONNULL, struct sl_link_credit *c SL_NONNULL,
+			      const struct sl_shared_rate *r SL_NONNULL, u32 instances, u64 now_ns)
+{
+	u64 now = credit_time(now_ns), ahead = 0, seen, from;
+
+	if (credit_is_fast(r))
+		ahead = credit_time(SL_SHARED_AHEAD_NS);
+	seen = shared_read(bucket);
+	from = credit_fill(bucket, r, &c->bytes, now, ahead);
+	if (from > now + ahead) {
+		c->opens_ns = credit_ns(from - ahead) + credit_turn_ns(r, seen, c->full, instances);
+		c->opens_ns = sl_max(sl_min(c->opens_ns, now_ns + credit_horizon_ns(r) / 2), now_ns + 1);
+		return c->opens_ns;
+	}
+	c->full = from > now ? from + r->burst : sl_max(seen, now) + r->batch;
+	c->opens_ns = from > now ? credit_ns(from) : 0;
+	return c->opens_ns;
 }

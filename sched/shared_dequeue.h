@@ -24,19 +24,6 @@
 #include "hold_back.h"
 #include "shared_shares.h"
 
-/* The time between two returns of credit by one instance, at least. */
-#define SL_SHARED_REST_NS 1000000u
-
-/* Gives back the credit of the link. */
-SL_FN void shared_give_back(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f)
-{
-	if (x->credit_bytes <= 0)
-		return;
-	credit_give_back(&l->bucket.value, &f->link, (u32)x->credit_bytes);
-	x->credit_bytes = 0;
-	x->link_opens_ns = 0;
-}
-
 /* Gives back the credit of the ceilings of these classes, a bitmap. */
 SL_GLOBAL int shared_give_back_ceilings(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
 					const struct sl_shared_conf *f SL_NONNULL, u64 classes)
@@ -59,11 +46,10 @@ SL_GLOBAL int shared_give_back_ceilings(struct sl_shared_instance *x SL_NONNULL,
 SL_FN void shared_rest(struct sl_sched *s, struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f,
 		       u64 now_ns)
 {
-	if (x->credit_bytes <= 0 || !x->scarce || sl_since(now_ns, x->gave_back_ns) < SL_SHARED_REST_NS)
+	if (!credit_rests(&x->credit, now_ns))
 		return;
 	x->draws++;
-	x->gave_back_ns = now_ns;
-	shared_give_back(x, l, f);
+	credit_return(&l->bucket.value, &x->credit, &f->link);
 	shared_give_back_ceilings(x, l, f, ~(hold_back_ready(s) | s->held));
 }
 
@@ -84,7 +70,7 @@ SL_GLOBAL int shared_leave(struct sl_shared_instance *x SL_NONNULL, struct sl_sh
 SL_FN void shared_stop(struct sl_shared_instance *x, struct sl_shared_link *l, const struct sl_shared_conf *f, u64 now_ns)
 {
 	shared_leave(x, l, f, x->joined, now_ns);
-	shared_give_back(x, l, f);
+	credit_return(&l->bucket.value, &x->credit, &f->link);
 	shared_give_back_ceilings(x, l, f, ~0ULL);
 }
 
@@ -93,7 +79,7 @@ SL_GLOBAL int shared_forget(struct sl_shared_instance *x SL_NONNULL, u32 keeps_d
 {
 	u32 c;
 
-	x->credit_bytes = keeps_debts ? sl_min(x->credit_bytes, 0) : 0;
+	x->credit.bytes = keeps_debts ? sl_min(x->credit.bytes, 0) : 0;
 	sl_for (c, SL_CLASSES) {
 		s32 *bytes = sl_at(x->ceiling_bytes, c);
 
@@ -102,7 +88,7 @@ SL_GLOBAL int shared_forget(struct sl_shared_instance *x SL_NONNULL, u32 keeps_d
 		*sl_at(x->ceiling_full, c) = 0;
 	}
 	x->refused = x->assured = x->unreported = x->charged = 0;
-	x->full = x->link_opens_ns = x->retry_ns = 0;
+	x->credit.full = x->credit.opens_ns = x->retry_ns = 0;
 	return 0;
 }
 
@@ -126,8 +112,8 @@ SL_GLOBAL int shared_renew(struct sl_shared_instance *x SL_NONNULL, struct sl_sh
 SL_FN void shared_begin(struct sl_shared_instance *x, u32 number)
 {
 	shared_forget(x, 0);
-	x->joined = x->draws = x->gave_back_ns = 0;
-	x->scarce = 0;
+	x->joined = x->draws = x->credit.gave_back_ns = 0;
+	x->credit.scarce = 0;
 	x->number = number & (SL_SHARED_INSTANCES - 1);
 }
 
@@ -225,31 +211,11 @@ SL_GLOBAL u64 shared_retry_ns(const struct sl_shared_instance *x SL_NONNULL, str
 		bytes = sl_min(j->ahead, 1ULL << 40) * j->view.slowest_weight >> SL_SHARED_SERVICE_BITS;
 		at = sl_min(at, now + credit_cost(sl_min(bytes, 1U << 24), f->link.cost));
 	}
-	turn_ns = credit_turn_ns(&f->link, bucket, x->full, f->instances);
+	turn_ns = credit_turn_ns(&f->link, bucket, x->credit.full, f->instances);
 	if (credit_is_fast(&f->link))
 		return credit_ns(sl_max(at, now + f->link.batch / 2)) + turn_ns * (SL_SHARED_BURST_BATCHES / 4);
 	/* Packets are much shorter than a batch may be, and looking costs little at these rates. */
 	return credit_ns(sl_max(at, now + f->link.batch / 16)) + turn_ns / 4;
-}
-
-/* Draws credit of the link, for classes that may send: 0, or until when the instance waits. */
-SL_GLOBAL u64 shared_draw_link(struct sl_shared_instance *x SL_NONNULL, struct sl_shared_link *l SL_NONNULL,
-			       const struct sl_shared_conf *f SL_NONNULL, u64 now_ns)
-{
-	u64 now = credit_time(now_ns), ahead = 0, bucket, from;
-
-	if (credit_is_fast(&f->link))
-		ahead = credit_time(SL_SHARED_AHEAD_NS);
-	bucket = shared_read(&l->bucket.value);
-	from = credit_fill(&l->bucket.value, &f->link, &x->credit_bytes, now, ahead);
-	if (from > now + ahead) {
-		x->link_opens_ns = credit_ns(from - ahead) + credit_turn_ns(&f->link, bucket, x->full, f->instances);
-		x->link_opens_ns = sl_max(sl_min(x->link_opens_ns, now_ns + f->horizon_ns / 2), now_ns + 1);
-		return x->link_opens_ns;
-	}
-	x->full = from > now ? from + f->link.burst : sl_max(bucket, now) + f->link.batch;
-	x->link_opens_ns = from > now ? credit_ns(from) : 0;
-	return x->link_opens_ns;
 }
 
 /* An instance without credit, or without classes that may send, asks. 0, or until when it waits; SL_SHARED_LOST: ceilings hold all of its classes. */
@@ -262,14 +228,14 @@ SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instan
 	x->refused &= s->held;
 	if (!(hold_back_ready(s) | x->refused))
 		return SL_SHARED_LOST;
-	if (now_ns < x->link_opens_ns && hold_back_ready(s))
-		return x->link_opens_ns;
+	if (now_ns < x->credit.opens_ns && hold_back_ready(s))
+		return x->credit.opens_ns;
 	if (now_ns < x->retry_ns && !s->ready)
 		return x->retry_ns;
 	x->draws++;
 	shares_report(&l->classes, f, x, now_ns);
-	x->scarce = !credit_abounds(&f->link, shared_read(&l->bucket.value), credit_time(now_ns));
-	if (x->scarce) {
+	x->credit.scarce = !credit_abounds(&f->link, shared_read(&l->bucket.value), credit_time(now_ns));
+	if (x->credit.scarce) {
 		shared_join(x, l, f, hold_back_ready(s) | x->refused, now_ns);
 		shares_look(&l->classes, f, 0, now_ns, &j.view);
 	}
@@ -283,11 +249,11 @@ SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instan
 		x->retry_ns = sl_min(shared_retry_ns(x, l, f, &j, now_ns), now_ns + f->horizon_ns / 2) + 1;
 		return x->retry_ns;
 	}
-	if (x->credit_bytes <= 0)
-		wake_ns = shared_draw_link(x, l, f, now_ns);
+	if (x->credit.bytes <= 0)
+		wake_ns = credit_draw_for(&l->bucket.value, &x->credit, &f->link, f->instances, now_ns);
 	else
-		wake_ns = now_ns < x->link_opens_ns ? x->link_opens_ns : 0;
-	if (x->credit_bytes > 0)
+		wake_ns = now_ns < x->credit.opens_ns ? x->credit.opens_ns : 0;
+	if (x->credit.bytes > 0)
 		shares_charge(&l->classes, f, x, j.may);
 	return wake_ns;
 }
@@ -295,7 +261,7 @@ SL_GLOBAL u64 shared_draw(struct sl_sched *s SL_NONNULL, struct sl_shared_instan
 /* Charges a packet of class c to what the instance has. */
 SL_FN void shared_charge(struct sl_shared_instance *x, const struct sl_shared_conf *f, u32 c, u32 bytes)
 {
-	x->credit_bytes -= (s32)bytes;
+	x->credit.bytes -= (s32)bytes;
 	*sl_at(x->spent_bytes, c) += bytes;
 	x->unreported |= SL_BIT(c);
 	if (f->ceilings >> (c & 63) & 1)
@@ -307,7 +273,7 @@ SL_FN int shared_has_credit(struct sl_sched *s, const struct sl_shared_instance 
 {
 	u64 ready = hold_back_ready(s);
 
-	if (x->credit_bytes <= 0 || now_ns < x->link_opens_ns || !ready)
+	if (x->credit.bytes <= 0 || now_ns < x->credit.opens_ns || !ready)
 		return 0;
 	return !((ready & f->ceilings) | (x->joined & ~(ready | x->refused))) && !(s->held && now_ns >= s->held_until_ns);
 }
@@ -329,7 +295,7 @@ SL_GLOBAL u64 shared_prepare(struct sl_sched *s SL_NONNULL, struct sl_shared_ins
 		shared_rest(s, x, l, f, now_ns);
 		return SL_SHARED_LOST;
 	}
-	if (!wake_ns && (x->credit_bytes <= 0 || !hold_back_ready(s) || now_ns < x->link_opens_ns))
+	if (!wake_ns && (x->credit.bytes <= 0 || !hold_back_ready(s) || now_ns < x->credit.opens_ns))
 		wake_ns = shared_draw(s, x, l, f, now_ns);
 	if (!hold_back_ready(s))
 		shared_rest(s, x, l, f, now_ns);

@@ -78,6 +78,8 @@ SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int a
 
 	if (turn == SL_TURN_SHARED) {
 		p->children++;
+		if (!k->parent)
+			t->link_weights += k->weight;
 		if (p->discipline == SL_TREE_PRIORITY)
 			p->priorities |= SL_BIT(k->priority);
 	}
@@ -112,8 +114,11 @@ SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 	if (!(k->state & SL_NODE_LISTED << turn))
 		return;
 	k->state &= (u8) ~(SL_NODE_LISTED << turn);
-	if (turn == SL_TURN_SHARED)
+	if (turn == SL_TURN_SHARED) {
 		p->children--;
+		if (!k->parent)
+			t->link_weights -= k->weight;
+	}
 	if (has_heap(p, turn)) {
 		order_leave(t, n, p);
 		return;

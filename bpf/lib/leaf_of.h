@@ -48,16 +48,13 @@ static __always_inline u32 sl_leaf_of_address(const struct sl_tree *t, const u32
 }
 
 /*
- * The leaf that queues a packet with this address, tc_index, mark and VLAN. SL_NO_NODE: no subscriber has one of them, no leaf the class, or the
- * leaf is not configured yet.
+ * The leaf of this tree that queues a packet with this address, tc_index, mark and VLAN. SL_NO_NODE: no subscriber has one of them, no leaf the class,
+ * or the leaf is not configured yet.
  */
-static __always_inline u32 sl_leaf_of_packet(const u32 *word, u32 tc_index, u32 mark, u32 vlan)
+static __always_inline u32 sl_leaf_of_packet(struct sl_tree *t, const u32 *word, u32 tc_index, u32 mark, u32 vlan)
 {
-	u32 zero = 0, leaf;
-	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
+	u32 leaf;
 
-	if (!t)
-		return SL_NO_NODE;
 	if (is_class_tree(t))
 		return leaf_by_class(t, sl_class_in_tree(tc_index));
 	leaf = sl_leaf_of_address(t, word, mark, vlan);

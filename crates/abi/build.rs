@@ -20,6 +20,7 @@ fn main() {
         .header(abi.join("instance.h").to_string_lossy())
         .header(abi.join("pipes.h").to_string_lossy())
         .header(abi.join("shared_credit.h").to_string_lossy())
+        .header(abi.join("shared_tree.h").to_string_lossy())
         .header(abi.join("telemetry.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
         .header(abi.join("tree_changes.h").to_string_lossy())

@@ -17,6 +17,7 @@ fn main() {
         "src/pipes.c",
         "src/police.c",
         "src/shared_credit.c",
+        "src/shared_tree.c",
     ];
     sources.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
     cc::Build::new()

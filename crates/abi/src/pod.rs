@@ -46,6 +46,8 @@ pod!(
     sl_level_backpressure,
     sl_pipes,
     sl_shared_link,
+    sl_shared_trees,
+    sl_tree_part,
     sl_shared_instance,
     sl_shared_conf,
     sl_event,

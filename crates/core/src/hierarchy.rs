@@ -8,14 +8,16 @@ use crate::{Packet, State, Underway};
 use sluice_abi as abi;
 use std::ptr::NonNull;
 
+/// `struct sl_tree_verdict`.
 #[repr(C)]
 #[derive(Default)]
-struct RawVerdict {
+pub(crate) struct RawVerdict {
     action: u32,
     slot: u32,
     leaf: u32,
     len_bytes: u32,
     mark: u32,
+    assured: u32,
     wake_ns: u64,
 }
 
@@ -272,6 +274,16 @@ pub enum Verdict {
     },
 }
 
+impl From<RawVerdict> for Verdict {
+    fn from(raw: RawVerdict) -> Verdict {
+        match raw.action {
+            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.len_bytes, mark: raw.mark != 0 },
+            WAIT => Verdict::Wait(raw.wake_ns),
+            _ => Verdict::Idle,
+        }
+    }
+}
+
 /// The verdict of a hook on arrivals at another interface on a packet for a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Early {
@@ -334,6 +346,11 @@ impl Tree {
     /// The state, as a map would show it.
     pub fn state(&self) -> &abi::sl_tree {
         &self.state
+    }
+
+    /// Where the state is, for functions of the core.
+    pub fn as_ptr(&mut self) -> *mut abi::sl_tree {
+        &mut *self.state
     }
 
     /// The counters and the backlog of a leaf.
@@ -425,11 +442,7 @@ impl Tree {
         let mut raw = RawVerdict::default();
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_tree_verdict.
         unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
-        match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.len_bytes, mark: raw.mark != 0 },
-            WAIT => Verdict::Wait(raw.wake_ns),
-            _ => Verdict::Idle,
-        }
+        raw.into()
     }
 
     /// Drops the packet that a leaf would send next: its slot, which is free again; none if it has none.

@@ -9,6 +9,7 @@ pub mod level_backpressure;
 pub mod pipes;
 pub mod police;
 pub mod shared_credit;
+pub mod shared_tree;
 
 use sluice_abi as abi;
 use std::ops::{Deref, DerefMut};

@@ -297,7 +297,7 @@ impl Share {
     pub fn has_to_rest(&self) -> bool {
         // SAFETY: own is whole, and this instance's alone.
         let own = unsafe { self.own.as_ref() };
-        own.joined != 0 || (own.scarce != 0 && own.credit_bytes > 0)
+        own.joined != 0 || (own.credit.scarce != 0 && own.credit.bytes > 0)
     }
 
     /// Leaves the link, and gives back what it has drawn: the packets are gone.

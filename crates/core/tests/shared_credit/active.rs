@@ -2,15 +2,15 @@
 
 use crate::{
     builds::{Call, JOIN, LEAVE, Stepped},
+    cases::{self, Case, FRAME, Random, START_NS},
     laws,
-    world::{self, Case, FRAME, Random, START_NS},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf, Link};
 
 laws! {
-    classes_that_instances_have_are_active: world::of(64);
+    classes_that_instances_have_are_active: cases::of(64);
 }
 
 /// When no call is under way, a class that an instance has joined is active, and has that instance as a bit.

@@ -2,8 +2,8 @@
 
 use crate::{
     builds::{Call, FILL, GIVE_BACK, Stepped},
+    cases::{self, Case, FRAME, Random, START_NS, most_ahead},
     laws,
-    world::{self, Case, FRAME, Random, START_NS, most_ahead},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
@@ -11,8 +11,8 @@ use sluice_core::shared_credit::rate;
 use std::cell::UnsafeCell;
 
 laws! {
-    no_window_has_more_than_its_bound: world::of(64);
-    no_credit_is_made_or_lost: world::of(64);
+    no_window_has_more_than_its_bound: cases::of(64);
+    no_credit_is_made_or_lost: cases::of(64);
 }
 
 /// An instance: its credit, from when it may be spent, and the call that is under way.

@@ -2,28 +2,29 @@
 
 use crate::{
     builds::Stepped,
+    cases::{self, Case, Random, START_NS, most_ahead},
     laws,
-    world::{self, Case, Random, START_NS, World, most_ahead},
+    world::World,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_core::shared_credit::Class;
 
 laws! {
-    no_link_exceeds_its_bound: world::of(64);
-    long_packets_keep_to_the_rate: world::of(64);
-    no_class_exceeds_its_ceiling: world::of(16);
-    a_link_with_packets_sends_at_its_rate: world::of(64);
-    busy_classes_share_by_weight: world::of(16);
-    classes_that_come_back_share_by_weight: world::of(16);
-    urgent_classes_go_first: world::of(16);
-    urgent_classes_leave_the_rest: world::of(16);
-    guarantees_are_kept: world::of(16);
-    queues_that_run_empty_leave: world::of(64);
-    instances_that_end_leave_nothing_behind: world::of(64);
-    changes_leave_debts_alone: world::of(16);
-    stopped_queues_hold_up_no_others: world::of(8);
-    fast_links_touch_shared_words_rarely: world::of(8);
+    no_link_exceeds_its_bound: cases::of(64);
+    long_packets_keep_to_the_rate: cases::of(64);
+    no_class_exceeds_its_ceiling: cases::of(16);
+    a_link_with_packets_sends_at_its_rate: cases::of(64);
+    busy_classes_share_by_weight: cases::of(16);
+    classes_that_come_back_share_by_weight: cases::of(16);
+    urgent_classes_go_first: cases::of(16);
+    urgent_classes_leave_the_rest: cases::of(16);
+    guarantees_are_kept: cases::of(16);
+    queues_that_run_empty_leave: cases::of(64);
+    instances_that_end_leave_nothing_behind: cases::of(64);
+    changes_leave_debts_alone: cases::of(16);
+    stopped_queues_hold_up_no_others: cases::of(8);
+    fast_links_touch_shared_words_rarely: cases::of(8);
 }
 
 fn bytes_in(rate: u64, ns: u64) -> f64 {
@@ -82,7 +83,7 @@ fn long_packets_keep_to_the_rate(stepped: &'static Stepped, case: &Case) -> Test
     world.run_until(START_NS + length)?;
     let ahead = most_ahead(world.sent.iter().map(|sent| (sent.at_ns, sent.bytes)), case.rate);
     let link = world.conf.raw().link;
-    let batch = f64::from(link.batch_bytes + LONG - world::FRAME);
+    let batch = f64::from(link.batch_bytes + LONG - cases::FRAME);
     let burst = bytes_in(case.rate, link.burst >> 6).max(batch);
     let bound = burst + f64::from(case.instances) * batch + 2.0;
     prop_assert!(ahead <= bound, "{} bytes ahead, the bound is {}", ahead, bound);
@@ -281,9 +282,9 @@ fn queues_that_run_empty_leave(stepped: &'static Stepped, case: &Case) -> TestCa
         let own = instance.own();
         prop_assert_eq!(own.joined, 0, "instance {} is in classes", n);
         // It gives back once in this time.
-        let just_did = last_ns[n] < own.gave_back_ns + 1_000_000;
-        let keeps = own.credit_bytes > 0 && own.scarce == 1 && !just_did;
-        prop_assert!(!keeps, "instance {} keeps {} bytes", n, own.credit_bytes);
+        let just_did = last_ns[n] < own.credit.gave_back_ns + 1_000_000;
+        let keeps = own.credit.bytes > 0 && own.credit.scarce == 1 && !just_did;
+        prop_assert!(!keeps, "instance {} keeps {} bytes", n, own.credit.bytes);
     }
     for share in &words.classes.share {
         prop_assert_eq!(share.instances, 0);
@@ -305,7 +306,7 @@ fn instances_that_end_leave_nothing_behind(stepped: &'static Stepped, case: &Cas
     }
     for (n, instance) in world.instances.iter().enumerate() {
         let own = instance.own();
-        prop_assert!(own.credit_bytes <= 0, "instance {} keeps {} bytes of the link", n, own.credit_bytes);
+        prop_assert!(own.credit.bytes <= 0, "instance {} keeps {} bytes of the link", n, own.credit.bytes);
         prop_assert!(own.ceiling_bytes[0] <= 0, "instance {} keeps {} bytes of a ceiling", n, own.ceiling_bytes[0]);
         prop_assert!(own.unreported | own.charged == 0, "instance {} has not reported what it sent", n);
     }
@@ -318,7 +319,7 @@ fn changes_leave_debts_alone(stepped: &'static Stepped, case: &Case) -> TestCase
     classes[0].ceiling = Some(case.rate / 3);
     let mut world = World::new(stepped, case, &classes, spread(case, 2), 0);
     world.run_until(START_NS + time_of(case, 300))?;
-    let had: Vec<_> = world.instances.iter().map(|one| (one.own().credit_bytes, one.own().ceiling_bytes[0])).collect();
+    let had: Vec<_> = world.instances.iter().map(|one| (one.own().credit.bytes, one.own().ceiling_bytes[0])).collect();
     let burst_before_ns = world.conf.raw().link.burst >> 6;
     let mut random = Random::new(case.seed);
     let rate = case.rate * (1 + random.below(8)) / (1 + random.below(4));
@@ -327,7 +328,7 @@ fn changes_leave_debts_alone(stepped: &'static Stepped, case: &Case) -> TestCase
     prop_assert_eq!(world.link.words().classes.active.value, 0);
     for (n, (instance, (credit, of_ceiling))) in world.instances.iter().zip(had).enumerate() {
         let own = instance.own();
-        let has = (own.credit_bytes, own.ceiling_bytes[0]);
+        let has = (own.credit.bytes, own.ceiling_bytes[0]);
         prop_assert_eq!(has, (credit.min(0), of_ceiling.min(0)), "instance {} had {} and {}", n, credit, of_ceiling);
         prop_assert!(own.unreported | own.charged | own.joined | own.refused == 0, "instance {} is in a class", n);
     }

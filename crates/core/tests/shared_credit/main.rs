@@ -6,11 +6,13 @@
 
 mod active;
 mod builds;
+mod cases;
 mod credit;
 #[path = "../laws/edits.rs"]
 mod edits;
 #[path = "../laws/holds.rs"]
 mod holds;
+mod interleaving;
 #[path = "../laws/law.rs"]
 mod law;
 mod links;
@@ -22,7 +24,7 @@ mod threads;
 mod world;
 
 use builds::Stepped;
-use world::Case;
+use cases::Case;
 
 /// A property that must hold of every case.
 pub(crate) type Law = law::Law<Stepped, Case>;

@@ -39,10 +39,10 @@ mutants! {
     // Links.
     packets_are_not_charged_to_the_link breaks "links::no_link_exceeds_its_bound":
         "shared_dequeue.h",
-        "x->credit_bytes -= (s32)bytes;" => "x->credit_bytes -= (s32)bytes / 2;";
+        "x->credit.bytes -= (s32)bytes;" => "x->credit.bytes -= (s32)bytes / 2;";
     credit_is_spent_before_its_time breaks "links::no_link_exceeds_its_bound":
-        "shared_dequeue.h",
-        "x->link_opens_ns = from > now ? credit_ns(from) : 0;" => "x->link_opens_ns = 0;";
+        "shared_credit.h",
+        "c->opens_ns = from > now ? credit_ns(from) : 0;" => "c->opens_ns = 0;";
     debts_beyond_the_burst_are_not_waited_for breaks "links::long_packets_keep_to_the_rate":
         "shared_credit.h",
         "u64 room = burst > cost ? burst - cost : 0, seen, from;" => "u64 room = burst > cost ? burst - cost : cost, seen, from;";
@@ -53,14 +53,14 @@ mutants! {
         "shared_dequeue.h",
         "hold_back_let_go(s, c, now_ns);" => ";";
     credit_is_kept breaks "links::queues_that_run_empty_leave":
-        "shared_dequeue.h",
-        "x->gave_back_ns = now_ns;\n\tshared_give_back(x, l, f);" => ";";
+        "shared_credit.h",
+        "c->gave_back_ns = now_ns;\n\treturn 1;" => "return 0;";
     credit_of_ceilings_is_kept breaks "links::instances_that_end_leave_nothing_behind":
         "shared_dequeue.h",
         "shared_give_back_ceilings(x, l, f, ~0ULL);" => ";";
     credit_outlives_its_rates breaks "links::changes_leave_debts_alone":
         "shared_dequeue.h",
-        "x->credit_bytes = keeps_debts ? sl_min(x->credit_bytes, 0) : 0;" => ";";
+        "x->credit.bytes = keeps_debts ? sl_min(x->credit.bytes, 0) : 0;" => ";";
     changes_forgive_debts breaks "links::changes_leave_debts_alone":
         "shared_dequeue.h",
         "\tshared_forget(x, 1);" => "\tshared_forget(x, 0);";

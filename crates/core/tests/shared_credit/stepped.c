@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * Instances that share a link, each in a coroutine that stops before every access to a shared word. The caller says which goes on, so it chooses the
- * interleaving, down to single atomic operations.
- */
-#include <stdlib.h>
-#include <ucontext.h>
-
+/* Instances that share a link, whose calls stop before every access to a shared word. */
 static void stepped_yield(void);
 #define SL_SHARED_STEP() stepped_yield()
 #include "../../src/shared_credit.c"
-
-#define STEPPED_STACK_BYTES (256 * 1024)
 
 enum stepped_kind { STEPPED_FILL, STEPPED_GIVE_BACK, STEPPED_JOIN, STEPPED_LEAVE, STEPPED_DEQUEUE, STEPPED_STOP, STEPPED_RENEW };
 
@@ -33,25 +25,8 @@ struct stepped_call {
 	struct sl_verdict verdict;
 };
 
-static _Thread_local struct stepped_place {
-	ucontext_t context;
-	void *stack;
-	struct stepped_call *call; /* 0: none is under way */
-} places[SL_SHARED_INSTANCES];
-static _Thread_local ucontext_t stepped_caller;
-static _Thread_local u32 stepped_current;
-static _Thread_local int stepped_inside;
-
-static void stepped_yield(void)
+static void stepped_make(struct stepped_call *c)
 {
-	if (stepped_inside)
-		swapcontext(&places[stepped_current].context, &stepped_caller);
-}
-
-static void stepped_run(void)
-{
-	struct stepped_call *c = places[stepped_current].call;
-
 	switch (c->kind) {
 	case STEPPED_FILL:
 		c->answer = credit_fill(c->bucket, c->rate, c->credit, c->now, c->ahead);
@@ -74,35 +49,9 @@ static void stepped_run(void)
 	default:
 		c->verdict = shared_dequeue(c->sched, c->own, c->link, c->conf, c->now);
 	}
-	places[stepped_current].call = 0;
 }
 
-/* A call begins at a place, where none is under way; nothing of it happens yet. */
-static void stepped_begin(u32 place, struct stepped_call *call)
-{
-	struct stepped_place *p = &places[place % SL_SHARED_INSTANCES];
-
-	if (!p->stack)
-		p->stack = malloc(STEPPED_STACK_BYTES);
-	p->call = call;
-	getcontext(&p->context);
-	p->context.uc_stack.ss_sp = p->stack;
-	p->context.uc_stack.ss_size = STEPPED_STACK_BYTES;
-	p->context.uc_link = &stepped_caller;
-	makecontext(&p->context, stepped_run, 0);
-}
-
-/* The call of a place goes on until its next access to a shared word. Whether it has ended. */
-static u32 stepped_go_on(u32 place)
-{
-	struct stepped_place *p = &places[place % SL_SHARED_INSTANCES];
-
-	stepped_current = place % SL_SHARED_INSTANCES;
-	stepped_inside = 1;
-	swapcontext(&stepped_caller, &p->context);
-	stepped_inside = 0;
-	return !p->call;
-}
+#include "coroutines.h"
 
 const struct {
 	u32 call_bytes;

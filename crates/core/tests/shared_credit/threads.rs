@@ -1,6 +1,6 @@
 //! Real threads at one bucket, and at one link.
 
-use crate::world::{FRAME, START_NS};
+use crate::cases::{FRAME, START_NS};
 use sluice_abi as abi;
 use sluice_core::{
     Verdict,
