@@ -13,7 +13,8 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
         }
     }
     let named = !args.interfaces.is_empty();
-    let mut all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();
+    let mut all: Vec<String> =
+        sluice_kernel::reader::ManagedInterfaces::default().here()?.into_iter().map(|(name, _)| name).collect();
     if !named {
         all.extend(sluice_kernel::lost_groups()?);
         // Each of them is refused below, with its cure.

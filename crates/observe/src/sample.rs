@@ -2,7 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use sluice_kernel::reader::{News, Reader, Reading, managed_here};
+use sluice_kernel::reader::{ManagedInterfaces, News, Reader, Reading};
 use sluice_kernel::status::Status;
 use sluice_kernel::{Error, Result};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,8 +33,8 @@ pub struct Event {
 /// The reader of samples, which keeps maps open between two of them.
 pub struct Source {
     readers: Vec<Watched>,
-    /// Whether interfaces that come into management later are watched too.
-    all: bool,
+    /// The managed interfaces, if those that come into management later are watched too.
+    all: Option<ManagedInterfaces>,
 }
 
 struct Watched {
@@ -47,9 +47,11 @@ impl Source {
     /// later; there may be none yet.
     pub fn new(names: &[String]) -> Result<Source> {
         sluice_kernel::require_root()?;
-        let all = names.is_empty();
-        let names =
-            if all { managed_here()?.into_iter().map(|(name, _)| name).collect() } else { without_repeats(names) };
+        let mut all = names.is_empty().then(ManagedInterfaces::default);
+        let names = match &mut all {
+            Some(managed) => managed.here()?.into_iter().map(|(name, _)| name).collect(),
+            None => without_repeats(names),
+        };
         let readers: Result<Vec<Watched>> =
             names.iter().map(|name| Ok(Watched { reader: Reader::open(name)?, up: true })).collect();
         Ok(Source { readers: readers?, all })
@@ -71,7 +73,7 @@ impl Source {
         for watched in &mut self.readers {
             watched.read(&mut sample)?;
         }
-        if self.all {
+        if self.all.is_some() {
             self.readers.retain(|watched| watched.up);
             // New interfaces are read after the known ones, of which one may have another name now.
             for mut watched in self.more()? {
@@ -92,12 +94,12 @@ impl Source {
     }
 
     /// The readers of interfaces that have come into management.
-    fn more(&self) -> Result<Vec<Watched>> {
+    fn more(&mut self) -> Result<Vec<Watched>> {
+        let here = self.all.as_mut().map_or_else(|| Ok(Vec::new()), ManagedInterfaces::here)?;
         let known = |ifindex: u32| self.readers.iter().any(|watched| watched.reader.ifindex() == Some(ifindex));
         // An interface may go again before it is opened.
         let open = |name: String| Some(Watched { reader: Reader::open(&name).ok()?, up: true });
-        let here = managed_here()?.into_iter().filter(|(_, ifindex)| !known(*ifindex));
-        Ok(here.filter_map(|(name, _)| open(name)).collect())
+        Ok(here.into_iter().filter(|(_, ifindex)| !known(*ifindex)).filter_map(|(name, _)| open(name)).collect())
     }
 }
 

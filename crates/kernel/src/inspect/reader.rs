@@ -3,6 +3,7 @@
 use crate::command::recover;
 use crate::engine::managed;
 use crate::maps::flows::FlowTable;
+pub use crate::record::ManagedInterfaces;
 use crate::record::{self, Phase, Record};
 use crate::status::{ForwardStatus, Pinned, Status};
 use crate::system::interface::Interface;
@@ -204,13 +205,4 @@ impl Open {
 
 fn file_id(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
-}
-
-/// Name and number of the managed interfaces of this network namespace, those that are wholly up.
-pub fn managed_here() -> Result<Vec<(String, u32)>> {
-    let own = crate::system::netns::inode()?;
-    let up = |record: &Record| {
-        record.netns == own && record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
-    };
-    Ok(Record::all()?.into_iter().filter(up).map(|record| (record.interface, record.ifindex)).collect())
 }

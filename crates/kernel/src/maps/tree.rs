@@ -72,6 +72,12 @@ impl TreeMaps {
     /// A copy of what configures the tree, and of its counters. Packets, flows and wheels are left out.
     pub fn copy(&self) -> Box<abi::sl_tree> {
         let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
+        self.copy_into(&mut copy);
+        copy
+    }
+
+    /// As [`TreeMaps::copy`], into an earlier copy, or zeroes.
+    pub fn copy_into(&self, copy: &mut abi::sl_tree) {
         let head = 0..offset_of!(abi::sl_tree, wheel);
         let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
         let node = offset_of!(abi::sl_tree, node);
@@ -81,7 +87,6 @@ impl TreeMaps {
         for part in [head, inner, nodes, leaves] {
             self.tree.copy_to(&mut *copy, part);
         }
-        copy
     }
 
     /// As [`TreeMaps::running`], of the link, the sites and these leaves only, with the kinds of queues of all leaves.

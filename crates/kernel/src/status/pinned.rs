@@ -2,7 +2,7 @@
 
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
-use super::tree::Snapshot;
+use super::tree::{Kept, Snapshot};
 use super::{
     ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, Status, UnconfirmedStatus, add_drops, text,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Pinned {
     workers: Option<Workers>,
     /// Parts that were not in place, and the time of that check.
     missing: RefCell<Option<(Instant, Vec<String>)>>,
+    /// What readings of the tree have left for the next one.
+    kept: RefCell<Kept>,
 }
 
 impl Pinned {
@@ -71,6 +73,7 @@ impl Pinned {
             counters: driver(&record).counters(&pins)?,
             workers: Workers::open_if_there(&pins)?,
             missing: RefCell::default(),
+            kept: RefCell::default(),
             pins,
             record,
         })
@@ -148,6 +151,10 @@ impl Pinned {
         let (mut rules, unmatched) = rules(&self.live, &counts);
         let own = rules.iter_mut().filter(|rule| rule.priority.is_some());
         own.zip(&self.policy.rules).for_each(|(shown, rule)| shown.matches = sluice_policy::asks(&rule.rule));
+        let of_tree = tree.as_ref().map(|tree| tree.status(early_drop_at));
+        if let Some(tree) = tree {
+            self.kept.borrow_mut().put_back(tree);
+        }
         Ok(Status {
             interface: record.interface.clone(),
             ifindex: record.ifindex,
@@ -178,7 +185,7 @@ impl Pinned {
             rules,
             unmatched,
             forwards: forwards::read(record, &self.policy)?,
-            tree: tree.map(|tree| tree.status(early_drop_at)),
+            tree: of_tree,
         })
     }
 
@@ -186,7 +193,8 @@ impl Pinned {
     pub fn tree(&self) -> Result<Option<Snapshot<'_>>> {
         match (&self.counters, &self.policy.network, self.record.way) {
             (Counters::Tree(maps), Some(network), Some(way)) => {
-                Snapshot::take(maps, (network, &self.addresses), way, &self.record).map(Some)
+                let kept = &mut self.kept.borrow_mut();
+                Snapshot::take(maps, (network, &self.addresses), way, &self.record, kept).map(Some)
             }
             _ => Ok(None),
         }

@@ -165,13 +165,39 @@ pub struct LeafClassStatus {
     pub queue: QueueStatus,
 }
 
+/// The parts of a tree's readings that the next reading can use again.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// The owners of numbers as they were, and the numbers of the network's nodes, which follow from them: a hash of each name is asked for.
+    numbers: Option<(Vec<u64>, Arc<Numbers>)>,
+    /// The memory of the copy: new memory would be cleared page by page.
+    tree: Option<Box<abi::sl_tree>>,
+}
+
+impl Kept {
+    /// The numbers of the network's nodes, where numbers have these owners.
+    fn numbers(&mut self, network: &Network, owners: Vec<u64>) -> Result<Arc<Numbers>> {
+        if let Some((_, numbers)) = self.numbers.as_ref().filter(|(known, _)| *known == owners) {
+            return Ok(Arc::clone(numbers));
+        }
+        let numbers = Numbers::of(network, &owners).map_err(|error| Error::system(error.to_string()))?;
+        let (_, numbers) = self.numbers.insert((owners, Arc::new(numbers)));
+        Ok(Arc::clone(numbers))
+    }
+
+    /// Takes back the memory of a reading.
+    pub fn put_back(&mut self, snapshot: Snapshot<'_>) {
+        self.tree = Some(snapshot.tree);
+    }
+}
+
 /// A tree at one moment.
 pub(crate) struct Snapshot<'a> {
     network: &'a Network,
     /// The addresses of each subscriber.
     addresses: &'a [Arc<[Address]>],
     way: Way,
-    numbers: Numbers,
+    numbers: Arc<Numbers>,
     tree: Box<abi::sl_tree>,
     hosts: Vec<Host>,
     /// Whether a qdisc or a process of ours runs the tree: then buckets are filled, and drops have reasons.
@@ -180,15 +206,17 @@ pub(crate) struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Reads the tree of a record, which is that of this network.
+    /// Reads the tree of a record, which is that of this network. `kept`: of the readings of the same network before.
     pub fn take(
         maps: &TreeMaps,
         (network, addresses): (&'a Network, &'a [Arc<[Address]>]),
         way: Way,
         record: &Record,
+        kept: &mut Kept,
     ) -> Result<Snapshot<'a>> {
-        let numbers = Numbers::of(network, &maps.owners()).map_err(|error| Error::system(error.to_string()))?;
-        let (mut tree, runs) = (maps.copy(), record.engine != Engine::Tc);
+        let numbers = kept.numbers(network, maps.owners())?;
+        let (mut tree, runs) = (kept.tree.take().unwrap_or_else(abi::boxed_zeroed), record.engine != Engine::Tc);
+        maps.copy_into(&mut tree);
         if !runs {
             tc_tree::add_counts(&mut tree, &record.interface)?;
         }
@@ -200,22 +228,20 @@ impl<'a> Snapshot<'a> {
     /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the
     /// default class, and in a class tree for none.
     pub fn add_to(&self, classes: &mut [ClassStatus], default: ClassId) -> Option<f64> {
-        let mut inside: HashMap<u32, ClassId> = self
-            .numbers
-            .classes
-            .iter()
-            .flatten()
-            .copied()
-            .zip(self.network.leaf_classes().map(|(_, class)| class.id))
-            .collect();
-        let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
-        inside.extend(leaves.filter_map(|(leaf, number)| Some((*number, leaf.class?))));
+        let mut inside: Vec<Option<ClassId>> = vec![None; self.tree.leaf.len()];
+        let parts = self.numbers.classes.iter().flatten().zip(self.network.leaf_classes().map(|(_, class)| class.id));
+        parts.for_each(|(number, id)| inside[*number as usize] = Some(id));
+        for (leaf, number) in self.network.leaves.iter().zip(&self.numbers.leaves) {
+            inside[*number as usize] = leaf.class.or(inside[*number as usize]);
+        }
+        let reasons: Vec<abi::DropReason> = abi::drop_reasons().collect();
         // A divided leaf counts what its classes do.
-        for (number, leaf) in
-            (0..).zip(&self.tree.leaf).filter(|(_, leaf)| u32::from(leaf.queue) != abi::SL_LEAF_DIVIDED)
-        {
+        for (id, leaf) in inside.into_iter().zip(&self.tree.leaf) {
+            if u32::from(leaf.queue) == abi::SL_LEAF_DIVIDED {
+                continue;
+            }
             let of_none = (!self.is_class_tree()).then_some(default);
-            let Some(id) = inside.get(&number).copied().or(of_none) else { continue };
+            let Some(id) = id.or(of_none) else { continue };
             let Some(class) = classes.iter_mut().find(|class| class.id == id.0) else { continue };
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
             class.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
@@ -224,7 +250,7 @@ impl<'a> Snapshot<'a> {
                 class.dropped.add_pkts(leaf.early_pkts);
                 add_drops(class, EARLY, leaf.early_pkts);
             }
-            for reason in abi::drop_reasons() {
+            for reason in &reasons {
                 let pkts = u64::from(leaf.dropped_pkts[reason.index as usize]);
                 if pkts > 0 {
                     class.dropped.add_pkts(pkts);

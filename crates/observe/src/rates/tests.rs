@@ -2,7 +2,8 @@
 
 use super::fixture::{forward, sample};
 use super::*;
-use sluice_kernel::status::TxQueueStatus;
+use sluice_kernel::status::{LeafCounts, QueueStatus, SubscriberStatus, TreeStatus, TxQueueStatus, Way};
+use std::sync::Arc;
 
 fn egress(rates: &Rates) -> &DirectionRates {
     &rates.interfaces[0].directions[0]
@@ -126,4 +127,49 @@ fn json_has_the_field_names() {
     assert_eq!(one["use"], 0.4);
     assert_eq!(one["classes"][1]["drops_pps"]["limit_pkts"], 10.0);
     assert_eq!(json["interfaces"][0]["engine"], "qdisc");
+}
+
+/// A tree with these subscribers, each with a key and the packets that it has sent.
+fn tree(subscribers: &[(&str, u64)]) -> TreeStatus {
+    let counts = |pkts| LeafCounts { sent: Count { pkts, bytes: pkts * 1000 }, ..LeafCounts::default() };
+    let one = |&(id, pkts): &(&str, u64)| SubscriberStatus {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        site: None,
+        plan: None,
+        addresses: Arc::new([]),
+        queue: QueueStatus {
+            rate_bps: None,
+            ceil_bps: None,
+            ceil_fill: None,
+            counts: counts(pkts),
+            marked_pkts: 0,
+            wait_ms: None,
+        },
+        classes: Vec::new(),
+    };
+    TreeStatus {
+        way: Way::Down,
+        is_class_tree: false,
+        early_drop_at: Vec::new(),
+        sites: Vec::new(),
+        all: subscribers.iter().map(one).collect(),
+        nobody: counts(0),
+    }
+}
+
+#[test]
+fn subscribers_are_compared_by_their_keys() {
+    let with = |at_s, subscribers: &[(&str, u64)]| {
+        let mut sample = sample(at_s, 1, [0, 0], 0);
+        sample.interfaces[0].tree = Some(tree(subscribers));
+        sample
+    };
+    let then = with(10, &[("a", 100), ("b", 200), ("c", 300)]);
+    // One has gone, one has come, and the others stand elsewhere.
+    let now = with(12, &[("b", 240), ("new", 1000), ("c", 320), ("a", 160)]);
+    let rates = Rates::between(&then, &now);
+    let tree = rates.interfaces[0].tree.as_ref().expect("a tree");
+    let told: Vec<_> = tree.subscribers.iter().map(|one| (one.id.as_str(), one.queue.rates.sent_pps)).collect();
+    assert_eq!(told, [("b", 20.0), ("new", 0.0), ("c", 10.0), ("a", 30.0)]);
 }

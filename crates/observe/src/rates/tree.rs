@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use sluice_kernel::status::{
     Address, Count, Framing, LeafClassStatus, LeafCounts, QueueStatus, SiteStatus, SubscriberStatus, TreeStatus, Way,
 };
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -178,9 +179,9 @@ pub struct LeafClassRates {
 }
 
 /// The rates from one state of a tree to a later one.
-pub(super) fn tree_rates(
+pub(super) fn tree_rates<'a>(
     now: &TreeStatus,
-    earlier: Earlier<&TreeStatus>,
+    earlier: Earlier<&'a TreeStatus>,
     framing: Option<&Framing>,
     span_s: f64,
 ) -> TreeRates {
@@ -196,10 +197,8 @@ pub(super) fn tree_rates(
             backlog: now.backlog,
         }
     };
-    let known: HashMap<&str, &SubscriberStatus> = match earlier {
-        Earlier::Then(then) => then.all.iter().map(|one| (one.id.as_str(), one)).collect(),
-        _ => HashMap::new(),
-    };
+    // Most stand where they stood; those who do not are looked up by their keys.
+    let known: OnceCell<HashMap<&str, &SubscriberStatus>> = OnceCell::new();
     let queue = |now: &QueueStatus, then: Earlier<&QueueStatus>| {
         let rates = rates(&now.counts, then.of(|then| Some(&then.counts)));
         QueueRates {
@@ -210,8 +209,15 @@ pub(super) fn tree_rates(
             wait_ms: now.wait_ms.filter(|_| rates.sent_pps > 0.0),
         }
     };
-    let subscriber = |one: &SubscriberStatus| {
-        let before = |_: &TreeStatus| known.get(one.id.as_str()).copied();
+    let before = |then: &'a TreeStatus, place: usize, id: &str| match then.all.get(place) {
+        Some(there) if there.id == id => Some(there),
+        _ => {
+            let by_key = || then.all.iter().map(|one| (one.id.as_str(), one)).collect();
+            known.get_or_init(by_key).get(id).copied()
+        }
+    };
+    let subscriber = |(place, one): (usize, &SubscriberStatus)| {
+        let before = |then: &'a TreeStatus| before(then, place, &one.id);
         let class = |own: &LeafClassStatus| {
             let then = earlier.of(|then| Some(&before(then)?.classes.iter().find(|then| then.id == own.id)?.queue));
             LeafClassRates { id: own.id, name: own.name.clone(), queue: queue(&own.queue, then) }
@@ -228,7 +234,7 @@ pub(super) fn tree_rates(
             classes: one.classes.iter().map(class).collect(),
         }
     };
-    let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
+    let subscribers: Vec<SubscriberRates> = now.all.iter().enumerate().map(subscriber).collect();
     let known: HashMap<&str, &LeafCounts> = match earlier {
         Earlier::Then(then) => then.sites.iter().map(|one| (one.name.as_str(), &one.counts)).collect(),
         _ => HashMap::new(),
