@@ -143,7 +143,7 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 	meta->magic = SL_XDP_MAGIC;
 	meta->handed = sl_tag(t, (u32)a->class);
 	meta->pad = 0;
-	if (!sl_is_wire || a->control || sl_is_lldp(ctx) || request.bytes > sl_wire_frame_bytes)
+	if (!sl_is_wire || sl_goes_ahead(ctx, a->control, &request) || request.bytes > sl_wire_frame_bytes)
 		return XDP_PASS;
 	answer = sl_to_worker(ctx, &request, *meta);
 	if (sl_wire_tree && sl_unlikely(answer == XDP_DROP)) {

@@ -7,12 +7,12 @@
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
+#include "never_queued.h"
+#include "police.h"
 #include "sched_conf.h"
 #include "shared_maps.h"
 #include "wire_leaf.h"
 #include "worker.h"
-
-#define SL_ETH_LLDP 0x88cc
 
 const volatile u32 sl_wire_frame_bytes =
 	0; /* set before load: a longer packet does not fit into a frame of the sockets' memory */
@@ -24,12 +24,12 @@ struct {
 	__uint(max_entries, SL_WIRE_QUEUES);
 } sockets SEC(".maps");
 
-static __always_inline int sl_is_lldp(const struct xdp_md *ctx)
+/* Whether a packet passes ahead of the queue. One of a built-in rule was charged to the bucket of these rules before. */
+static __always_inline int sl_goes_ahead(const struct xdp_md *ctx, u32 control, const struct sl_request *d)
 {
-	const u8 *frame = (const u8 *)(long)ctx->data;
-
-	return frame + 14 <= (const u8 *)(long)ctx->data_end && frame[12] == SL_ETH_LLDP >> 8 &&
-	       frame[13] == (SL_ETH_LLDP & 0xff);
+	if (sl_likely(!sl_is_never_queued(control, (const u8 *)(long)ctx->data, (const u8 *)(long)ctx->data_end)))
+		return 0;
+	return control || sl_control_passes(d);
 }
 
 /* The XDP program's verdict on a packet that has a class: the process gets it, or tc; or it is dropped, since its leaf has no room. */

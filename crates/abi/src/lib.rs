@@ -14,8 +14,8 @@ mod states;
 pub use address::{address, address_words};
 pub use generated::*;
 pub use names::{
-    Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, protocol_name,
-    rank_function, rank_functions, refusal_names, sojourn_bucket_ns, sojourn_quantile_us, verdict_name,
+    Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_name, limit_names, parse_kinds,
+    protocol_name, rank_function, rank_functions, refusal_names, sojourn_bucket_ns, sojourn_quantile_us, verdict_name,
 };
 pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod, read_small};
 pub use states::{StateOfClass, StateOfScheduler};

@@ -94,6 +94,12 @@ pub fn limit_names() -> impl Iterator<Item = &'static str> {
     (0..abi::SL_LIMITS).map(|limit| text(unsafe { sl_limit_name(limit) }))
 }
 
+/// The name of an `enum sl_limit`.
+pub fn limit_name(limit: abi::sl_limit) -> &'static str {
+    // SAFETY: takes a number.
+    text(unsafe { sl_limit_name(limit) })
+}
+
 /// The names of each `enum sl_refusal` but the first, which is none.
 pub fn refusal_names() -> impl Iterator<Item = &'static str> {
     drop_reasons().map(|reason| reason.name).chain(limit_names())

@@ -48,6 +48,8 @@ pub struct Found {
     /// Hash of its destination.
     pub dst_host: u16,
     ecn: u32,
+    control: u32,
+    never_queued: u32,
 }
 
 impl Found {
@@ -63,7 +65,12 @@ impl Found {
 
     /// A built-in rule has chosen its class: without such packets there is no network.
     pub fn is_control(&self) -> bool {
-        (abi::SL_RULE_ARP..abi::SL_RULE_NONE).contains(&self.rule)
+        self.control != 0
+    }
+
+    /// A wire does not queue it, but sends it ahead of others: without such packets there is no network.
+    pub fn is_never_queued(&self) -> bool {
+        self.never_queued != 0
     }
 }
 

@@ -43,6 +43,7 @@ static void *bpf_map_lookup_elem(const void *map, const u32 *key)
 #include "../../../bpf/lib/flow_hash.h"
 #include "../../../bpf/lib/hosts.h"
 #include "../../../bpf/lib/choose.h"
+#include "../../../bpf/lib/never_queued.h"
 
 #include "../../../bpf/lib/parse_memory.h"
 
@@ -56,6 +57,8 @@ struct sl_found {
 	u16 src_host;
 	u16 dst_host;
 	u32 ecn; /* as the IP header has it */
+	u32 control; /* a built-in rule has chosen the class */
+	u32 never_queued; /* a wire does not queue it */
 };
 
 /* Hashes are by these keys from now on; to be called before packets are. */
@@ -81,6 +84,7 @@ void sl_native_classify(const struct sl_policy *policy, const u8 *bytes, u32 len
 	u64 front[SL_FRONT_BYTES / 8], word;
 	struct sl_flow_key flow;
 	struct sl_headers h;
+	u32 control;
 	int has_front;
 
 	rows = maps[0];
@@ -89,6 +93,7 @@ void sl_native_classify(const struct sl_policy *policy, const u8 *bytes, u32 len
 	sl_headers_init(&h, SL_NO_TAG, 0, interface);
 	sl_parse_frame(&frame, has_front ? front : NULL, 0, t->fields, &h);
 	word = sl_choose(t, &h);
+	control = sl_is_control(sl_choice_of(word).rule);
 	memset(&flow, 0, sizeof(flow));
 	sl_flow_key(&flow, &h, SL_EGRESS);
 	*found = (struct sl_found){
@@ -100,5 +105,7 @@ void sl_native_classify(const struct sl_policy *policy, const u8 *bytes, u32 len
 		.src_host = sl_packet_host((const u8 *)h.src),
 		.dst_host = sl_packet_host((const u8 *)h.dst),
 		.ecn = h.is_ip >> 1 & 3,
+		.control = control,
+		.never_queued = sl_is_never_queued(control, bytes, bytes + length),
 	};
 }

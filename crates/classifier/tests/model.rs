@@ -47,6 +47,9 @@ fn the_class_of_a_frame_is_that_of_the_model() {
                 "seed {seed}: of {frame:02x?}, seen as {seen:?}"
             );
             matched += u32::from(due.0 < abi::SL_RULES);
+            let is_lldp = frame.get(12..14) == Some(&[0x88, 0xcc]);
+            assert_eq!(found.is_control(), (abi::SL_RULE_ARP..abi::SL_RULE_NONE).contains(&due.0), "seed {seed}");
+            assert_eq!(found.is_never_queued(), found.is_control() || is_lldp, "seed {seed}: of {frame:02x?}");
             control += u32::from(found.is_control());
             malformed += u32::from(abi::parse_kinds().nth(seen.kind as usize).is_some_and(|kind| kind.malformed));
         }
@@ -92,4 +95,35 @@ fn hashes_tell_flows_and_hosts_apart() {
     // 4,000 hashes of 32 bits: two collisions have a probability of 10^-6; 40 of 16 bits: more than two one of 10^-6.
     assert!(flows.len() >= 3_998, "{}", flows.len());
     assert!(hosts.len() >= 37, "{}", hosts.len());
+}
+
+/// Frames that keep a network up are never queued, unless a rule of the policy takes them; others are.
+#[test]
+fn what_keeps_a_network_up_is_never_queued() {
+    let classifier = |rules: &str| {
+        let text = format!(
+            r#"{{ "scheduler": "strict_priority", "classes": [{{ "id": 0, "priority": 0 }}, {{ "id": 1, "priority": 1 }}], "default_class": 1, "rules": [{rules}] }}"#
+        );
+        let policy = sluice_policy::parse(&sluice_policy::Source::new("never queued", &*text)).expect("valid");
+        let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
+        Classifier::new(sluice_tables::compile(&resolved, &sluice_tables::Context::ethernet(&[])).expect("fits"))
+    };
+    let of_type = |ethertype: u16| {
+        let mut frame = [[2; 12].as_slice(), &ethertype.to_be_bytes()].concat();
+        frame.resize(60, 0);
+        frame
+    };
+    let udp = |from: u16, to: u16| {
+        let mut bytes = Vec::new();
+        let step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([0, 0, 0, 0], [255; 4], 64);
+        step.udp(from, to).write(&mut bytes, &[7; 30]).expect("memory");
+        bytes
+    };
+    let plain = classifier("");
+    let never = |frame: &[u8]| plain.classify(frame, 0).is_never_queued();
+    assert!(never(&of_type(0x0806)) && never(&of_type(0x88cc)) && never(&udp(68, 67)));
+    assert!(!never(&of_type(0x88cd)) && !never(&udp(68, 69)) && !never(&[0x88, 0xcc]));
+    assert!(!plain.classify(&of_type(0x88cc), 0).is_control(), "no rule knows LLDP");
+    let own = classifier(r#"{ "priority": 1, "protocol": "udp", "dst_port": 67, "class_id": 1 }"#);
+    assert!(!own.classify(&udp(68, 67), 0).is_never_queued(), "the policy's rule takes it");
 }

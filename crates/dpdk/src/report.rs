@@ -31,7 +31,8 @@ fn dropped(way: &Way, class: usize) -> Vec<(&'static str, u64)> {
         let own = if reason.index == abi::SL_DROP_MALFORMED { malformed } else { 0 };
         (reason.name, of_scheduler[reason.index as usize] + own)
     };
-    abi::drop_reasons().map(count).collect()
+    let control = way.classes()[class].control_limited_pkts;
+    abi::drop_reasons().map(count).chain([(abi::limit_name(abi::SL_LIMIT_CONTROL), control)]).collect()
 }
 
 /// Everything, as JSON.
@@ -68,6 +69,7 @@ pub fn json(ways: &[Reported<'_>]) -> Value {
             "from": reported.from, "to": reported.to,
             "rate_bits_per_s": reported.policy.link_rate.map(|rate| rate.0),
             "classes": reported.policy.classes.iter().map(class).collect::<Vec<_>>(),
+            "never_queued": { "taken_packets": way.ahead_taken_pkts() },
             "lists": (0..way.list_count()).map(list).collect::<Vec<_>>(),
             "from_port": port(&reported.received), "to_port": port(&reported.sent),
         })

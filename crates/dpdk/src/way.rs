@@ -4,7 +4,8 @@ use crate::dpdk::{Packet, Port};
 use sluice_abi as abi;
 use sluice_classifier::Classifier;
 use sluice_core::level_backpressure::{LISTS, LevelBackpressure, Lists, Next, PLACES};
-use sluice_core::{Packet as Described, Scheduler};
+use sluice_core::{Packet as Described, Scheduler, police};
+use std::collections::VecDeque;
 
 /// Packets of a turn.
 const BATCH: usize = 64;
@@ -13,6 +14,8 @@ const ROOM_PKTS: u32 = PLACES;
 /// Packets that come to a list in a turn.
 const BURST_PKTS: u32 = BATCH as u32;
 const CLASSES: usize = abi::SL_CLASSES as usize;
+/// Packets that are never queued, and that wait for the port.
+const AHEAD_PKTS: usize = BATCH;
 
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,8 +42,10 @@ pub struct ClassCounts {
     pub taken: Count,
     /// Malformed ones that the policy has dropped.
     pub malformed_pkts: u64,
-    /// Packets that are in the list of the class's level.
+    /// Packets that are in the list of the class's level, or wait ahead of all lists.
     pub listed_pkts: u64,
+    /// Packets that are never queued, and of which more came than the bucket of the built-in rules lets through.
+    pub control_limited_pkts: u64,
 }
 
 /// The result of a turn.
@@ -59,6 +64,12 @@ struct Listed {
     bytes: u32,
 }
 
+/// A packet ahead of all lists.
+struct Ahead {
+    packet: Option<Packet>,
+    listed: Listed,
+}
+
 /// One way.
 pub struct Way {
     classifier: Classifier,
@@ -71,6 +82,12 @@ pub struct Way {
     listed: Vec<Listed>,
     arrived: Vec<Option<Packet>>,
     classes: Vec<ClassCounts>,
+    /// Packets that are never queued, and that the port has not taken yet.
+    ahead: VecDeque<Ahead>,
+    /// The bucket of the built-in rules.
+    control: police::Bucket,
+    /// Packets that were never queued, and that the port has taken.
+    ahead_taken_pkts: u64,
 }
 
 /// The lists that a policy needs: one for each level of strict priority, else one.
@@ -80,6 +97,12 @@ pub fn lists_of(conf: &abi::sl_sched_conf, classes: u64) -> u32 {
         abi::SL_STRICT_PRIORITY => levels.max().unwrap_or(1).clamp(1, LISTS),
         _ => 1,
     }
+}
+
+/// Whether the bucket of the built-in rules has room for a packet, which is charged to it then.
+fn lets_through(control: &police::Bucket, bytes: u32, now_ns: u64) -> bool {
+    let cost = police::cost(abi::SL_CONTROL_COST, bytes);
+    control.take(police::time(now_ns), cost, abi::SL_CONTROL_BURST).is_some()
 }
 
 impl Way {
@@ -96,6 +119,9 @@ impl Way {
             listed: vec![Listed::default(); (LISTS * PLACES) as usize],
             arrived: (0..BATCH).map(|_| None).collect(),
             classes: vec![ClassCounts::default(); CLASSES],
+            ahead: VecDeque::with_capacity(AHEAD_PKTS),
+            control: police::Bucket::default(),
+            ahead_taken_pkts: 0,
         }
     }
 
@@ -120,6 +146,18 @@ impl Way {
             if found.is_to_be_dropped() {
                 counts.malformed_pkts += 1;
                 continue;
+            }
+            if found.is_never_queued() {
+                if self.ahead.len() < AHEAD_PKTS && lets_through(&self.control, bytes, now_ns) {
+                    let listed = Listed { class: found.class as u8, bytes };
+                    self.ahead.push_back(Ahead { packet: Some(packet), listed });
+                    counts.listed_pkts += 1;
+                    continue;
+                }
+                if found.is_control() {
+                    counts.control_limited_pkts += 1;
+                    continue;
+                }
             }
             let described = Described {
                 class: found.class,
@@ -180,10 +218,13 @@ impl Way {
 
     /// Offers the port what the lists hold, the most urgent level first. How many packets it has taken.
     fn offer(&mut self, to: &mut Port) -> usize {
-        let mut all = 0;
+        let mut all = self.offer_ahead(to);
+        // With a queue for each level, a full queue does not stop the others.
+        let own_queue = u32::from(to.tx_queues) >= self.list_count();
+        if !own_queue && !self.ahead.is_empty() {
+            return all;
+        }
         for list in 0..self.list_count() {
-            // With a queue for each level, a full queue does not stop the others.
-            let own_queue = u32::from(to.tx_queues) >= self.list_count();
             let queue = if own_queue { list as u16 } else { 0 };
             let [first, rest] = self.backpressure.offered(list);
             let offered = (first.len() + rest.len()) as u32;
@@ -212,6 +253,28 @@ impl Way {
             }
         }
         all
+    }
+
+    /// Offers the port the packets that are never queued, by its first queue, whatever waits in lists. How many it has taken.
+    fn offer_ahead(&mut self, to: &mut Port) -> usize {
+        let mut all = 0;
+        while let Some(first) = self.ahead.front_mut() {
+            if to.send(0, std::slice::from_mut(&mut first.packet)) == 0 {
+                break;
+            }
+            let counts = &mut self.classes[usize::from(first.listed.class)];
+            counts.taken.add(first.listed.bytes);
+            counts.listed_pkts -= 1;
+            self.ahead.pop_front();
+            all += 1;
+        }
+        self.ahead_taken_pkts += all as u64;
+        all
+    }
+
+    /// Packets that were never queued, and that the port has taken.
+    pub fn ahead_taken_pkts(&self) -> u64 {
+        self.ahead_taken_pkts
     }
 
     /// The counts of each class.

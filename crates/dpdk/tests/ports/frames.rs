@@ -47,6 +47,25 @@ impl Capture {
     }
 }
 
+/// A frame of another protocol than IP, with so many bytes in it.
+pub fn of_type(ethertype: u16, bytes: usize) -> Vec<u8> {
+    let mut out = [[255; 6], [2, 0, 0, 0, 0, 2]].concat();
+    out.extend(ethertype.to_be_bytes());
+    out.resize(14 + bytes, 0);
+    out
+}
+
+/// The ethertypes of all frames in a capture.
+pub fn ethertypes(path: &str) -> Vec<u16> {
+    let mut reader = PcapReader::new(File::open(path).expect("a capture")).expect("a header");
+    let mut all = Vec::new();
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet.expect("a packet");
+        all.push(u16::from_be_bytes([packet.data[12], packet.data[13]]));
+    }
+    all
+}
+
 /// The frames of ours in a capture.
 pub fn read(path: &str) -> Vec<Seen> {
     let mut reader = PcapReader::new(File::open(path).expect("a capture")).expect("a header");

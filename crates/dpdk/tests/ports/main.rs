@@ -4,7 +4,7 @@
 mod frames;
 mod running;
 
-use frames::{Capture, Seen, frame, read};
+use frames::{Capture, Seen, ethertypes, frame, of_type, read};
 use nix::sys::signal::Signal;
 use running::{Dir, Running, class, pkts, refuse, sluice};
 use sluice_testbed::namespace::Namespace;
@@ -42,7 +42,8 @@ fn nothing_is_lost(way: &serde_json::Value) {
     let taken = |key: &str, of: &str| -> u64 {
         way[key].as_array().expect("an array").iter().map(|each| pkts(&each[of])).sum()
     };
-    assert_eq!(taken("classes", "packets"), taken("lists", "taken_packets"), "{way:#}");
+    let ahead = pkts(&way["never_queued"]["taken_packets"]);
+    assert_eq!(taken("classes", "packets"), taken("lists", "taken_packets") + ahead, "{way:#}");
 }
 
 /// Interleaved packets of three classes, so many of each, by a capture through a ring, which gives back what it takes to the other way.
@@ -138,6 +139,57 @@ fn shares_follow_weights_at_a_rate() {
     // While both wait: behind what left before they came, and before the first one is empty.
     let high = seen[300..1100].iter().filter(|seen| seen.port == 1000).count();
     assert!((580..=620).contains(&high), "{high} of 800, and 600 are due");
+}
+
+#[test]
+fn what_keeps_a_network_up_goes_ahead_of_a_full_queue() {
+    let dir = Dir::new();
+    let (arp, lldp, ipv4) = (0x0806, 0x88cc, 0x0800);
+    let mut capture = Capture::new(&dir.path("in.pcap"));
+    (0..300).for_each(|number| capture.write(&frame(1002, number, 500)));
+    for _ in 0..5 {
+        capture.write(&of_type(arp, 46));
+        capture.write(&of_type(lldp, 46));
+    }
+    drop(capture);
+    let (input, output) = (dir.path("in.pcap"), dir.path("out.pcap"));
+    let device = format!("net_pcap0,rx_pcap={input},tx_pcap={output}");
+    // At 10 Mbit/s, 300 packets of 542 bytes take 130 ms, and the last frames of the capture come within a few.
+    let options = ["--queues", "one", "--rate", "10mbit/1gbit", "--end-when-idle", "500ms", &device, "net_ring0"];
+    let counted = sluice(&dir, THREE, &options);
+    for way in 0..2 {
+        nothing_is_lost(&counted["ways"][way]);
+        assert_eq!(pkts(&counted["ways"][way]["never_queued"]["taken_packets"]), 10, "{counted:#}");
+    }
+    let seen = ethertypes(&output);
+    let count = |wanted: u16| seen.iter().filter(|own| **own == wanted).count();
+    assert_eq!((count(ipv4), count(arp), count(lldp)), (300, 5, 5), "all have passed");
+    let last = seen.iter().rposition(|own| *own != ipv4).expect("some");
+    assert!(last < 150, "the last of them is packet {last} of 310");
+}
+
+#[test]
+fn a_flood_of_what_is_never_queued_has_bounds() {
+    let dir = Dir::new();
+    let (arp, lldp) = (0x0806, 0x88cc);
+    let mut capture = Capture::new(&dir.path("in.pcap"));
+    for _ in 0..400 {
+        capture.write(&of_type(arp, 1000));
+        capture.write(&of_type(lldp, 1000));
+    }
+    drop(capture);
+    let device = format!("net_pcap0,rx_pcap={},tx_pcap={}", dir.path("in.pcap"), dir.path("out.pcap"));
+    let counted = sluice(&dir, THREE, &["--end-when-idle", "500ms", &device, "net_null1,no-rx=1"]);
+    let there = &counted["ways"][0];
+    nothing_is_lost(there);
+    // The bucket of the built-in rules holds 64 KiB, and has 64 KB a second.
+    let ahead = pkts(&there["never_queued"]["taken_packets"]);
+    assert!((60..400).contains(&ahead), "{ahead} went ahead");
+    let refused = pkts(&class(there, "high")["dropped_packets"]["control_limited"]);
+    assert!(refused > 0, "ARP over the bucket is dropped: {there:#}");
+    let queued = pkts(&there["lists"][2]["taken_packets"]);
+    assert!(queued > 0, "and LLDP is queued like others: {there:#}");
+    assert_eq!(ahead + refused + queued, 800, "{there:#}");
 }
 
 #[test]
@@ -261,8 +313,13 @@ fn root_packets_pass_between_two_veths_and_a_kill_leaves_nothing() {
     assert!(links().contains("PROMISC"), "{}", links());
     running.signal(Signal::SIGKILL);
     running.ended();
-    // The driver's socket is gone; that its interface is promiscuous only a process that ends can take back.
+    // The driver's socket is gone; that its interface is promiscuous only a process that ends can take back, or the administrator.
     assert_eq!(links().lines().count(), 3, "{}", links());
+    assert!(links().contains("PROMISC"), "{}", links());
+    ["m0", "m1"]
+        .iter()
+        .for_each(|dev| middle.ip_batch(&[format!("link set dev {dev} promisc off")]).expect("the cure"));
+    assert!(!links().contains("PROMISC"), "{}", links());
     let sockets = middle.run("cat", &["/proc/net/packet"]).expect("a table");
     assert_eq!(sockets.lines().count(), 1, "{sockets}");
 }
