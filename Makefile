@@ -65,17 +65,18 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install everything that the targets below would install by themselves
-	@scripts/setup build test vm demo lab lint
+	@scripts/setup build test vm demo lab lint dpdk
 
 build: ## Build target/release/sluice
 	@scripts/setup build
 	$(CARGO) build --release --locked -p sluice-cli
 
 # Tests on this kernel mostly wait, so they run beside the machines; the gate on costs is last.
-test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, several processors, and what a packet costs; not those of sluice-dpdk (test-dpdk)
-	@scripts/setup build test vm
+test: ## Run every test: unit, sluice-dpdk, system tests on this kernel, system tests on three stock kernels, several processors, and what a packet costs
+	@scripts/setup build test vm dpdk lint
 	$(BUILD_TESTS)
 	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-dpdk
 	@$(MAKE) --no-print-directory test-vm \
 	  VM_BESIDE="--beside '$(MAKE) --no-print-directory test-native' --last '$(MAKE) --no-print-directory test-processors' --last '$(MAKE) --no-print-directory test-cost'"
 
@@ -159,9 +160,10 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	find abi bench bpf crates/classifier/src crates/dpdk/src forward sched telemetry fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench examples .ci | xargs --null shellcheck
 
-deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
+deny: ## Check licences and sources of the crates that Sluice and sluice-dpdk depend on (deny.toml)
 	@scripts/setup build
 	$(CARGO) fetch --quiet --locked
+	$(CARGO) fetch --quiet --locked --manifest-path crates/dpdk/Cargo.toml
 	scripts/cargo-deny --locked --offline check licenses bans sources
 
 audit: ## Check Sluice's dependencies for known vulnerabilities; needs a network
