@@ -15,6 +15,7 @@ pub const IPV6: u16 = 0x86dd;
 pub const VLAN: u16 = 0x8100;
 pub const QINQ: u16 = 0x88a8;
 pub const PPPOE: u16 = 0x8864;
+pub const LLDP: u16 = 0x88cc;
 
 /// A frame of Ethernet, these VLAN tags (type, id), and the payload.
 pub fn ethernet(tags: &[(u16, u16)], ethertype: u16, payload: &[u8]) -> Vec<u8> {

@@ -28,6 +28,7 @@ fn show(finding: &Finding, width: usize, color: bool) {
         Verdict::Good => ("ok  ", "32"),
         Verdict::Lacking => ("note", "33"),
         Verdict::Bad => ("bad ", "31"),
+        Verdict::Unknown => ("-   ", "0"),
     };
     let word = if color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() };
     outln!("  {word}  {:width$}  {}", finding.what, finding.detail);

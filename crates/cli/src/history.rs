@@ -40,6 +40,13 @@ fn object(entry: &Entry) -> Result<Value, Failure> {
     Ok(value)
 }
 
+/// The rates that were given beside the policy.
+fn rates(entry: &Entry) -> String {
+    let arrivals = entry.ingress_rate_bps.map(|bps| format!("arrivals {}", terminal::rate(bps)));
+    let all: Vec<String> = entry.rate_bps.map(terminal::rate).into_iter().chain(arrivals).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
 fn table(entries: &[Entry]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -49,7 +56,7 @@ fn table(entries: &[Entry]) -> Table {
             Some(number) => format!("{} to {number}", entry.what.name()),
             None => entry.what.name().to_owned(),
         };
-        let rate = entry.rate_bps.map_or("-".to_owned(), terminal::rate);
+        let rate = rates(entry);
         table.add_row([
             Cell::new(entry.number).set_alignment(CellAlignment::Right),
             Cell::new(entry.local_time()),

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::{restore, terminal};
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
 use sluice_policy::{Context, Diagnostics};
+use std::cell::RefCell;
 
 pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -44,14 +45,18 @@ pub fn down(args: &Down) -> Result<(), Failure> {
     let interfaces = once(&args.interfaces);
     // One wrong name stops all of them.
     sluice_kernel::require_known(&interfaces)?;
+    let with_others = RefCell::new(Vec::new());
     each(&interfaces, |interface| {
-        let record = sluice_kernel::down(interface)?;
-        outln!("{} is as it was", record.interface);
-        if let Some(other) = sluice_kernel::wire::left_over(&record)? {
-            outln!("  {other}, the other side of its wire, is managed still; sluice down {other}");
+        if with_others.borrow().iter().any(|one| one == interface) {
+            return Ok(());
         }
-        if let Some(dump) = record.replaced {
-            outln!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+        for (nth, record) in sluice_kernel::down(interface)?.into_iter().enumerate() {
+            let what = if nth == 0 { "" } else { ", the other side of its wire," };
+            outln!("{}{what} is as it was", record.interface);
+            if let Some(dump) = record.replaced {
+                outln!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+            }
+            with_others.borrow_mut().push(record.interface);
         }
         Ok(())
     })

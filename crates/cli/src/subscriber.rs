@@ -130,7 +130,7 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
             outln!("  addresses  {}", one.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
         }
         let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), terminal::rate);
-        outln!("departures of {interface}");
+        outln!("{}", queued_at(&interface)?);
         outln!("  guarantee {}, ceiling {}", rate(one.queue.rate_bps), rate(one.queue.ceil_bps));
         outln!("{}", table([&one]));
         if !one.classes.is_empty() {
@@ -145,6 +145,15 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
         terminal::say(&format!("{:#}\n", Value::Object(found)));
     }
     Ok(())
+}
+
+/// The packets that the queues of an interface hold: those that depart, or on a wire those that arrive.
+fn queued_at(interface: &str) -> Result<String, Failure> {
+    let partner = sluice_kernel::Record::find(interface)?.and_then(|record| record.partner);
+    Ok(match partner {
+        Some(partner) => format!("arrivals at {interface}, which leave by {}", partner.interface),
+        None => format!("departures of {interface}"),
+    })
 }
 
 /// The columns of a queue's counters.

@@ -7,9 +7,9 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::{report, visible};
 use sd_notify::NotifyState;
-use sluice_kernel::{Engine, UpRequest, wire};
+use sluice_kernel::{Done, Engine, UpRequest, wire};
 use sluice_policy::network::Way;
-use sluice_policy::{Context, Rate};
+use sluice_policy::{Context, Diagnostics, Rate};
 use sluice_wire::{Ended, Noticed, Wire};
 
 pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
             let requests = requests.map(|request| UpRequest { workers: args.workers.0, ..request });
             match claim.make(&requests)? {
                 Some(all) => {
-                    for done in all {
+                    for done in once_each(all) {
                         print_remarks(&visible(&done.remarks, args.verbose), color);
                         report(&done, "is up", args.verbose);
                     }
@@ -81,6 +81,20 @@ fn move_packets(names: [&str; 2], busy_poll: bool, interrupt: &Interrupt) -> Res
     }
     let workers = wire.workers();
     Ok(wire.run(&interrupt.flag(), || tell_systemd(&[NotifyState::Watchdog]), |noticed| tell(noticed, workers))?)
+}
+
+/// The results of both sides, of which the second says no more what the first has said: notes and remarks that are about the wire.
+fn once_each(mut all: Vec<Done>) -> Vec<Done> {
+    if let [first, others @ ..] = &mut all[..] {
+        for other in others {
+            other.notes.retain(|note| !first.notes.contains(note));
+            other.details.retain(|detail| !first.details.contains(detail));
+            if other.remarks.render(false) == first.remarks.render(false) {
+                other.remarks = Diagnostics::default();
+            }
+        }
+    }
+    all
 }
 
 /// Tells that packets pass, and of queues that have come or gone meanwhile. Packets of queues without a worker pass unshaped.

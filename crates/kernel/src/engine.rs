@@ -25,6 +25,7 @@ mod tree;
 pub(crate) mod verify;
 pub(crate) mod xsk;
 pub(crate) mod xsk_checks;
+pub(crate) mod xsk_process;
 mod xsk_tree;
 pub(crate) mod xsk_workers;
 

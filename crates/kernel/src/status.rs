@@ -63,7 +63,8 @@ pub struct Status {
     pub arrivals_of: Option<Vec<String>>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
-    /// Number of queues with a scheduler each; 0: one scheduler serves all.
+    /// Number of queues with a scheduler each: tx queues, or of a wire the receive queues, each with a worker. 0: one scheduler, or engine `tc`, serves all
+    /// tx queues, or nothing is queued.
     pub queues: u32,
     /// Departures, and arrivals where they are queued or counted.
     pub directions: Vec<DirectionStatus>,

@@ -5,7 +5,8 @@ mod workers;
 
 use crate::cases::assert_near;
 use crate::command::{Process, await_that};
-use crate::lab::Lab;
+use crate::frames::{LLDP, Wire, ethernet};
+use crate::lab::{Lab, traces};
 use crate::needs::{Need, is_icount};
 use crate::net::{End, Ns, wire};
 use crate::policy::{port, three, with};
@@ -24,6 +25,7 @@ pub fn suite() -> Suite {
         .any("both_ways_are_shaped", &[Need::Xsk], both_ways_are_shaped)
         .any("policies_change_and_go_back", &[Need::Xsk], policies_change)
         .any("packets_pass_when_the_process_dies", &[Need::Xsk], process_dies)
+        .any("a_wire_is_taken_down_whole", &[Need::Xsk], taken_down_whole)
         .any("packets_pass_while_the_process_hangs", &[Need::Xsk], process_hangs)
         .any("what_keeps_a_network_up_is_not_queued", &[Need::Xsk], neighbours_are_found)
         .any("an_interrupted_start_is_cleaned_up", &[Need::Xsk], an_interrupted_start)
@@ -123,6 +125,9 @@ fn both_ways_are_shaped(lab: &Lab) {
         await_that("the queue is empty", LONG, || ingress().class(2).backlog.pkts == 0);
         let ingress = ingress();
         assert!(ingress.queued);
+        assert_eq!(lab.status(&net.machine, dev).queues, 1, "one receive queue has a worker");
+        let history = lab.sluice(&net.machine, &["history", dev]).ok().stdout;
+        assert!(history.contains(&format!("arrivals {mbit} Mbit/s")), "{history}");
         assert!(outcomes[1].lost() > 0 && outcomes.iter().all(Outcome::in_order), "{dev}");
         assert!(outcomes[0].delay_ms(0.5) < outcomes[1].delay_ms(0.5), "{dev}");
         // On a machine that gives the process no time, packets pass it by.
@@ -140,6 +145,9 @@ fn both_ways_are_shaped(lab: &Lab) {
     let asked = ["explain", "m0", "udp", "10.90.0.1:5000", "to", &format!("10.90.0.2:{}", port(0)), "--arriving"];
     let explained = lab.sluice(&net.machine, &asked).ok().stdout;
     assert!(explained.contains("class     0 control") && explained.contains("queued in class control"), "{explained}");
+    let dhcp = ["explain", "m0", "udp", "0.0.0.0:68", "to", "255.255.255.255:67", "--arriving"];
+    let explained = lab.sluice(&net.machine, &dhcp).ok().stdout;
+    assert!(explained.contains("a wire queues no such packets"), "{explained}");
     end(process);
     assert_eq!([net.machine.state("m0"), net.machine.state("m1")], before);
 }
@@ -169,7 +177,7 @@ fn policies_change(lab: &Lab) {
     let most = if is_icount() { 5.05e6 } else { 10e6 };
     assert!(fast.bps(Duration::from_millis(300), 0) < most, "{}", fast.bps(Duration::from_millis(300), 0));
     // Another command ends the process.
-    lab.down(&net.machine, "m0");
+    lab.sluice(&net.machine, &["down", "m0", "m1"]).ok();
     let output = process.finish().ok();
     assert!(output.stdout.contains("taken down by another command"), "{output}");
     lab.sluice(&net.machine, &["status", "m1"]).exits(2);
@@ -204,7 +212,51 @@ fn process_dies(lab: &Lab) {
     let again = net.send(true, &[Flow::new(port(0), &[1514], 40_000_000)], Duration::from_millis(1000)).remove(0);
     let most = if is_icount() { 20.2e6 } else { 30e6 };
     assert!(again.bps(Duration::from_millis(300), 0) < most, "{}", again.bps(Duration::from_millis(300), 0));
+    commands_agree_while_it_is_stopped(lab, &net, &process);
     end(process);
+}
+
+/// All commands say the same of a process that is there and does not run, with the cure, and that it runs once it goes on.
+fn commands_agree_while_it_is_stopped(lab: &Lab, net: &Middle, process: &Process) {
+    let ask = |arguments: &[&str]| lab.sluice(&net.machine, arguments);
+    let explain = ["explain", "m0", "udp", "10.90.0.1:5000", "to", "10.90.0.2:6000", "--arriving"];
+    process.signal(Signal::SIGSTOP);
+    // So long the hook waits for it.
+    std::thread::sleep(Duration::from_millis(100));
+    let stopped = "the process of `sluice wire` (PID";
+    let shown = ask(&["status", "m0"]).ok().stdout;
+    assert!(shown.contains(stopped) && shown.contains("is stopped: packets go to m1 as they come"), "{shown}");
+    ask(&["ensure", "m0"]).exits(1).says(stopped).says("kill -CONT");
+    let explained = ask(&explain).ok().stdout;
+    assert!(explained.contains("passes by the queue") && explained.contains(stopped), "{explained}");
+    ask(&["wire", "m0", "m1"]).exits(2).says("another `sluice wire m0 m1` runs, and is stopped").says("kill -CONT");
+    // It loads all programs, which takes an emulated machine long.
+    if !is_icount() {
+        let found = ask(&["doctor"]).ok().stdout;
+        assert_eq!(found.matches(stopped).count(), 2, "each side: {found}");
+    }
+    process.signal(Signal::SIGCONT);
+    let is_in_place = || !ask(&["status", "m0"]).ok().stdout.contains("NOT all is in place");
+    await_that("it goes on", LONG, is_in_place);
+    ask(&["ensure", "m0"]).ok();
+    let explained = ask(&explain).ok().stdout;
+    assert!(explained.contains("queued in class"), "{explained}");
+}
+
+/// `down` of one side takes the whole wire down where no process does, also after a command that was killed, and where an interface has gone.
+fn taken_down_whole(lab: &Lab) {
+    let net = middle(lab);
+    let before = net.machine.state("m0");
+    let mut process = net.begin(lab, &three(), "5mbit");
+    process.kill();
+    drop(process);
+    lab.killed_at("down-recorded", &net.machine, &["down", "m1"]);
+    lab.sluice(&net.machine, &["status", "m0"]).exits(2).says("a `sluice down` was interrupted");
+    net.machine.ip("link del m1");
+    let output = lab.down(&net.machine, "m0").stdout;
+    assert!(output.contains("m0 is as it was\nm1, the other side of its wire, is as it was"), "{output}");
+    assert_eq!(net.machine.state("m0"), before.trim_end_matches(" m1"));
+    assert_eq!(traces(net.machine.inode), [] as [std::path::PathBuf; 0], "nothing is left");
 }
 
 /// A process that is stopped and goes on has dropped what it held: nothing comes behind what has passed it by.
@@ -228,10 +280,22 @@ fn process_hangs(lab: &Lab) {
     end(process);
 }
 
-/// ARP passes a full wire at once.
+/// ARP passes a full wire at once. LLDP passes as well, and no more than the built-in rules let through: a flood of it is queued like others.
 fn neighbours_are_found(lab: &Lab) {
     let net = middle(lab);
     let process = net.begin(lab, &three(), "1mbit");
+    let lldp = Wire::open(&net.near, "n0");
+    let frame = ethernet(&[], LLDP, &[7; 1000]);
+    let queued =
+        || lab.status(&net.machine, "m0").direction("ingress").classes.iter().map(|one| one.sent.pkts).sum::<u64>();
+    (0..10).for_each(|_| lldp.send(&frame));
+    // Packets of others may be among them: those of IPv6.
+    std::thread::sleep(Duration::from_millis(100));
+    let few = queued();
+    assert!(few < 5, "{few} of 10 frames of LLDP were queued");
+    // The bucket holds 64 KiB.
+    (0..200).for_each(|_| lldp.send(&frame));
+    await_that("a flood is queued", LONG, || queued() > few + 50);
     let streams = net.start(true, &[Flow::new(port(2), &[1514], 5_000_000)]);
     std::thread::sleep(Duration::from_millis(500));
     net.near.ip(&format!("neigh del {FAR} dev n0"));
@@ -266,6 +330,11 @@ fn parts_of_other_devices(lab: &Lab) {
     let file = lab.policy(&three());
     let asked = ["wire", "m0", "m1", "--policy", &file, "--rate", "1mbit"];
     lab.sluice(&net.machine, &asked).exits(2).says("m1 is part of br0").says("nomaster");
+    let asked = ["wire", "m0", "br0", "--policy", &file, "--rate", "1mbit"];
+    lab.sluice(&net.machine, &asked)
+        .exits(2)
+        .says("br0 is a device of kind bridge")
+        .says("of a bridge its ports: m0, m1");
     lab.sluice(&net.machine, &["status", "m0"]).exits(2);
 }
 
@@ -305,7 +374,11 @@ fn bad_input(lab: &Lab) {
     ask(&["m0", "m1", "--policy", &file]).exits(2).says("no rate").says("--rate");
     ask(&["m0", "m1", "--policy", &file, "--rate", "fast"]).exits(2).says("fast");
     ask(&["m0", "m1"]).exits(2).says("not part of a wire").says("--policy");
-    ask(&["m0", "lo", "--policy", &file, "--rate", "1mbit"]).exits(2).says("lo has no Ethernet header");
+    ask(&["m0", "lo", "--policy", &file, "--rate", "1mbit"])
+        .exits(2)
+        .says("lo carries")
+        .says("name two Ethernet interfaces")
+        .says("m0, m1");
     let marked = with(three(), "rules", json!([{ "priority": 1, "mark": 5, "class_id": 0 }]));
     ask(&["m0", "m1", "--policy", &lab.policy(&marked), "--rate", "1mbit"]).exits(2).says("which XDP does not see");
     net.machine.ip("addr add 10.91.0.7/24 dev m1");

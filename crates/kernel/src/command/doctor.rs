@@ -23,6 +23,8 @@ pub enum Verdict {
     Lacking,
     /// Missing, and something does not work without.
     Bad,
+    /// Neither the kernel nor the driver tells.
+    Unknown,
 }
 
 /// One check and its result.
@@ -353,51 +355,62 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         frames_of(f, interface);
     }
     if interface.ethernet && kind.is_none() {
-        for detail in shaping_of(NetShaper::of(interface.ifindex), DevlinkRates::of(interface.ifindex)) {
-            f.add(&interface.name, "shaping", Verdict::Good, detail, "");
+        for (verdict, detail) in shaping_of(NetShaper::of(interface.ifindex), DevlinkRates::of(interface.ifindex)) {
+            f.add(&interface.name, "shaping", verdict, detail, "");
         }
     }
 }
 
 /// What the card can shape by itself, in lines.
-fn shaping_of(shapers: Option<NetShaper>, rates: Option<DevlinkRates>) -> Vec<String> {
+fn shaping_of(shapers: Option<NetShaper>, rates: Option<DevlinkRates>) -> Vec<(Verdict, String)> {
     let mut lines = Vec::new();
     lines.extend(shapers.map(|shapers| match shapers {
-        NetShaper::NoFamily => {
-            "the kernel does not tell what the card can shape by itself (net-shaper, from 6.13)".to_owned()
+        NetShaper::NoFamily => (
+            Verdict::Unknown,
+            "the kernel does not tell what the card can shape by itself (net-shaper, from 6.13)".to_owned(),
+        ),
+        NetShaper::NoShapers => {
+            (Verdict::Unknown, "the driver tells of no shapers of the card (net-shaper)".to_owned())
         }
-        NetShaper::NoShapers => "the driver tells of no shapers of the card (net-shaper)".to_owned(),
         NetShaper::Has(all) => {
             let each: Vec<String> =
                 all.iter().map(|shapers| format!("{} ({})", shapers.scope, shapers.can.join(", "))).collect();
-            format!("the card can shape {} (net-shaper); sluice does not have it do so yet", each.join("; "))
+            let what =
+                format!("the card can shape {} (net-shaper); sluice does not have it do so yet", each.join("; "));
+            (Verdict::Good, what)
         }
     }));
     lines.extend(rates.map(|DevlinkRates { device, leaves, nodes }| {
         let (functions, groups) = (xsk_workers::count(leaves, "function"), xsk_workers::count(nodes, "group"));
-        format!("{device} has rates for {functions} and {groups} of them (devlink-rate); sluice does not set them yet")
+        let what = format!(
+            "{device} has rates for {functions} and {groups} of them (devlink-rate); sluice does not set them yet"
+        );
+        (Verdict::Good, what)
     }));
     lines
 }
 
 /// Adds the way of frames to the process of a wire.
 fn frames_of(f: &mut Findings, interface: &Interface) {
-    let detail = match SocketFrames::of(interface.ifindex) {
+    let (verdict, detail) = match SocketFrames::of(interface.ifindex) {
         Some(SocketFrames::Lent) => {
-            "the driver can share frames with the process of `sluice wire`, and copies none then"
+            (Verdict::Good, "the driver can share frames with the process of `sluice wire`, and copies none then")
         }
-        Some(SocketFrames::Copied) => "the kernel copies each frame to the process of `sluice wire`, and from it",
-        Some(SocketFrames::CopiedByStack) => {
-            "the driver runs no XDP programs: for `sluice wire` the kernel makes a packet of each frame, and copies it"
+        Some(SocketFrames::Copied) => {
+            (Verdict::Good, "the kernel copies each frame to the process of `sluice wire`, and from it")
         }
+        Some(SocketFrames::Never) => (
+            Verdict::Lacking,
+            "the driver runs no XDP programs, and `sluice wire` needs one: it does not take this interface",
+        ),
         None => return,
     };
-    f.add(&interface.name, "AF_XDP", Verdict::Good, detail, "");
+    f.add(&interface.name, "AF_XDP", verdict, detail, "");
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shaping_of;
+    use super::{Verdict, shaping_of};
     use crate::system::card_shaping::{DevlinkRates, NetShaper, Scope, Shapers};
 
     #[test]
@@ -415,8 +428,13 @@ mod tests {
                  (net-shaper); sluice does not have it do so yet",
                 "pci/0000:01:00.0 has rates for 8 functions and 1 group of them (devlink-rate); sluice does not set them yet",
             ]
+            .map(|detail| (Verdict::Good, detail.to_owned()))
         );
-        assert_eq!(shaping_of(Some(NetShaper::NoFamily), None).len(), 1);
+        for none in [NetShaper::NoFamily, NetShaper::NoShapers] {
+            let lines = shaping_of(Some(none), None);
+            assert_eq!(lines.len(), 1);
+            assert_eq!(lines[0].0, Verdict::Unknown, "{}", lines[0].1);
+        }
         assert!(shaping_of(None, None).is_empty());
     }
 }

@@ -13,24 +13,55 @@ use crate::system::{bpffs, netns, offload};
 use sluice_error::Result;
 use std::path::Path;
 
-/// Gives an interface back as it was found.
-pub fn down(interface: &str) -> Result<Record> {
+/// Gives an interface back as it was found, and with a side of a wire the other one. Returns the records of those that were, the interface's first.
+pub fn down(interface: &str) -> Result<Vec<Record>> {
     require_rights()?;
     let _lock = Lock::take()?;
     let found = match Record::find(interface)? {
         Some(record) => Some(record),
         None => remains::of(interface)?,
     };
-    let Some(mut record) = found else { return Err(absent(interface)) };
-    let pins = record.pins(&bpffs::root()?);
-    record.phase = Phase::Stopping;
-    if let Err(error) = record.save() {
-        // The record is for the next command, if this one does not come to its end.
-        eprintln!("warning: {error}");
+    give_back(found.ok_or_else(|| absent(interface))?)
+}
+
+/// As [`down`], for a side of a wire: nothing is done if it is none any more. `numbers`: of the side, and of the other one.
+pub(super) fn down_side(numbers: [u32; 2]) -> Result<()> {
+    require_rights()?;
+    let _lock = Lock::take()?;
+    let leads_there = |record: &Record| record.partner.as_ref().is_some_and(|partner| partner.ifindex == numbers[1]);
+    Record::of_number(numbers[0])?.filter(leads_there).map_or(Ok(()), |record| give_back(record).map(drop))
+}
+
+/// The other side of the wire that an interface is a side of: the record that names this interface as its own other side. This interface's record may be lost.
+fn other_side(record: &Record) -> Result<Option<Record>> {
+    let leads_here = |other: &Record| {
+        other.netns == record.netns && other.partner.as_ref().is_some_and(|partner| partner.ifindex == record.ifindex)
+    };
+    Ok(Record::all()?.into_iter().find(leads_here))
+}
+
+/// Gives back what a record names, and the other side of its wire: alone, a side would go on passing packets one way. A failure on one does not keep the
+/// other from being given back.
+fn give_back(record: Record) -> Result<Vec<Record>> {
+    let other = other_side(&record)?;
+    let mut all: Vec<Record> = std::iter::once(record).chain(other).collect();
+    for record in &mut all {
+        record.phase = Phase::Stopping;
+        if let Err(error) = record.save() {
+            // The record is for the next command, if this one does not come to its end.
+            eprintln!("warning: {error}");
+        }
     }
     fault::point("down-recorded");
-    tear_down(&mut record, &pins)?;
-    Ok(record)
+    let root = bpffs::root()?;
+    let count = all.len();
+    let mut first = Ok(());
+    for record in &mut all {
+        let pins = record.pins(&root);
+        let done = tear_down(record, &pins).map_err(|error| error.of_several(&record.interface, count));
+        first = first.and(done);
+    }
+    first.map(|()| all)
 }
 
 /// Removes all parts of a record, in an order in which packets keep flowing.

@@ -80,12 +80,13 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
                     record.interface, partner.interface
                 )));
             }
-            (Missing::Worker(_), Some(partner)) => {
+            (Missing::Worker { process, .. }, Some(partner)) => {
                 let other = Record::of_number(partner.ifindex)?;
                 let is_whole = other.is_some_and(|other| other.phase == Phase::Active && other.partner.is_some());
-                let cure = match is_whole {
-                    true => format!("run sluice wire {} {}", record.interface, partner.interface),
-                    false => format!(
+                let cure = match (is_whole, process) {
+                    (true, None) => format!("run sluice wire {} {}", record.interface, partner.interface),
+                    (true, Some(process)) => process.cure([&record.interface, &partner.interface]),
+                    (false, _) => format!(
                         "{1} is not its other side any more: sluice down {0}, or sluice wire {0} {1} --policy P --rate R",
                         record.interface, partner.interface
                     ),

@@ -7,14 +7,14 @@ pub use end::End;
 pub use side::{FlatQueue, Queue, SharedLink, Side, Terms, TreeQueue};
 
 use crate::command::change::Done;
-use crate::command::down::down;
+use crate::command::down::down_side;
 use crate::command::up::{UpRequest, up};
+use crate::engine::xsk_process::{WireProcess, claim_path};
 use crate::engine::{programs, xsk_checks, xsk_workers};
-use crate::maps::workers::Workers;
 use crate::record::policy::{Rates, resolve};
 use crate::record::{Engine, Phase, Record};
 use crate::system::interface::Interface;
-use crate::system::{bpffs, netns, paths, private};
+use crate::system::{paths, private};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use sluice_error::{Doing, Error, Result};
@@ -41,17 +41,16 @@ impl Drop for Claim {
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// The name of the other side of a wire of which this one has been taken down, if it is managed still and no process is there to take it down.
-///
-/// # Errors
-///
-/// The records cannot be read.
-pub fn left_over(taken_down: &Record) -> Result<Option<String>> {
-    let Some(partner) = &taken_down.partner else { return Ok(None) };
-    let other = Record::of_number(partner.ifindex)?.filter(|other| other.partner.is_some());
-    let Some(other) = other else { return Ok(None) };
-    let is_running = Workers::open_if_there(&other.pins(&bpffs::root()?))?.is_some_and(|workers| workers.is_running());
-    Ok((!is_running).then_some(other.interface))
+/// The error of interfaces that another process has.
+fn is_claimed(interfaces: [&str; 2], by: Option<WireProcess>) -> Error {
+    let what = format!("another `sluice wire {} {}` runs", interfaces[0], interfaces[1]);
+    let Some(process) = by else { return Error::input(what).help("stop it first") };
+    match process.is_stopped {
+        false => {
+            Error::input(format!("{what} (PID {})", process.pid)).help(format!("stop it first: kill {}", process.pid))
+        }
+        true => Error::input(format!("{what}, and is stopped (PID {})", process.pid)).help(process.cure(interfaces)),
+    }
 }
 
 /// Whether a side of a wire has this number of workers, if one is asked for, and so many receive queues.
@@ -80,9 +79,7 @@ impl Claim {
         let [first, second] = interfaces.map(Interface::find);
         let numbers = [first?.ifindex, second?.ifindex];
         private::directory(paths::run())?;
-        let name =
-            format!("wire-{}-{}@{}.lock", numbers[0].min(numbers[1]), numbers[0].max(numbers[1]), netns::inode()?);
-        let path = paths::run().join(name);
+        let path = claim_path(numbers)?;
         let mut left = TRIES;
         loop {
             let file = private::file(&path).doing(|| path.display().to_string())?;
@@ -93,8 +90,7 @@ impl Claim {
                     std::thread::sleep(BETWEEN_TRIES);
                 }
                 Err((_, Errno::EWOULDBLOCK)) => {
-                    let what = format!("another `sluice wire {} {}` runs", interfaces[0], interfaces[1]);
-                    return Err(Error::input(what).help("stop it first"));
+                    return Err(is_claimed(interfaces, WireProcess::find(numbers)?));
                 }
                 Err((_, error)) => return Err(error).doing(|| format!("locking {}", path.display())),
             }
@@ -141,7 +137,7 @@ impl Claim {
             |record: Option<Record>, place: usize| record.is_none() || records[place].is_some() && is_own(place);
         if is_free(first?, 0) && is_free(second?, 1) {
             // Those of another version, half of a wire, and what an interrupted start has left.
-            records.iter().flatten().try_for_each(|record| down(&record.interface).map(drop))?;
+            self.unmake()?;
         }
         up(requests).map(Some)
     }
@@ -176,12 +172,14 @@ impl Claim {
         Ok(())
     }
 
-    /// Gives both sides back.
+    /// Gives both sides back, as far as they are sides of this wire still.
     ///
     /// # Errors
     ///
     /// A part cannot be removed.
     pub fn unmake(&self) -> Result<()> {
-        self.records()?.iter().flatten().try_for_each(|record| down(&record.interface).map(drop))
+        let [first, second] = self.numbers;
+        down_side([first, second])?;
+        down_side([second, first])
     }
 }

@@ -1,6 +1,7 @@
 //! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
+use crate::engine::xsk_checks;
 use crate::record::{Hook, Record};
 use crate::system::{bpffs, qdiscs};
 use sluice_error::{Doing, Error, Result};
@@ -45,10 +46,7 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
                     "{}: engine xsk needs an XDP program, and it cannot be attached: {error}",
                     record.interface
                 );
-                return Err(Error::unsupported(what).help(format!(
-                    "detach another one (`ip link set dev {} xdp off`); a driver without XDP runs it in the stack",
-                    record.interface
-                )));
+                return Err(Error::unsupported(what).help(xsk_checks::cure_of_no_xdp(&record.interface, &error)));
             }
             notes.push(no_xdp(&record.interface, &record.interface, &error));
             record.hook = Hook::Tc;
@@ -87,7 +85,13 @@ pub(super) fn no_xdp(interface: &str, managed: &str, error: &io::Error) -> Strin
              detach it (`ip link set dev {interface} xdp off`), then `sluice down {managed}` and `up` again"
         );
     }
-    format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")
+    let why = match error.raw_os_error() {
+        Some(libc::ENOSPC) if xsk_checks::is_veth(interface) => {
+            format!("; for XDP, {}", xsk_checks::fewer_queues_at_the_peer(interface))
+        }
+        _ => String::new(),
+    };
+    format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc{why}")
 }
 
 fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Path) -> Result<()> {

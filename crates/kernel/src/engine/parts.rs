@@ -2,9 +2,10 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
+use crate::engine::xsk_process::WireProcess;
 use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, xsk_checks, xsk_workers};
 use crate::maps::workers::Workers;
-use crate::record::{Hook, Record};
+use crate::record::{Hook, Partner, Record};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
@@ -38,8 +39,9 @@ pub(crate) enum Missing {
     Xdp,
     /// A hook or a table of port forwarding is gone.
     Forwarding,
-    /// No process moves packets between this interface and the one on the other side: they pass as they come.
-    Worker(String),
+    /// No process moves packets between this interface and the one on the other side, `to`: they pass as they come. `process`: one that is there, and does
+    /// not answer.
+    Worker { to: String, process: Option<WireProcess> },
     /// Some workers of a wire are away, by their receive queues: what arrives there goes to the interface on the other side as it comes.
     Workers(Vec<u32>, String),
     /// The interface has so many receive queues, and the wire so many workers.
@@ -50,6 +52,18 @@ pub(crate) enum Missing {
     Partner(String),
     /// The hook that drops early is not at the arrivals of this interface.
     EarlyDrop(String),
+}
+
+impl Missing {
+    /// Whether all that arrives at a side of a wire passes by its queue.
+    pub fn lets_all_pass_by(&self) -> bool {
+        matches!(self, Missing::Worker { .. } | Missing::Xdp | Missing::Hook(Side::Ingress) | Missing::Partner(_))
+    }
+
+    /// Whether a part of what arrives at a side of a wire passes by its queue.
+    pub fn lets_some_pass_by(&self) -> bool {
+        matches!(self, Missing::Workers(..) | Missing::ReceiveQueues { .. } | Missing::LongFrames { .. })
+    }
 }
 
 impl fmt::Display for Missing {
@@ -77,9 +91,10 @@ impl fmt::Display for Missing {
             Missing::Left(name) => write!(f, "{name} of the group is not here any more"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
             Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
-            Missing::Worker(name) => {
-                write!(f, "no `sluice wire` runs: packets go to {name} as they come")
+            Missing::Worker { to, process: None } => {
+                write!(f, "no `sluice wire` runs: packets go to {to} as they come")
             }
+            Missing::Worker { to, process: Some(process) } => write!(f, "{process}: packets go to {to} as they come"),
             Missing::Workers(queues, name) => {
                 let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
                 let (whose, do_not) = match queues[..] {
@@ -130,7 +145,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
         if Interface::name_of(partner.ifindex).is_none() {
             found.push(Missing::Partner(partner.interface.clone()));
         } else {
-            workers(record, &partner.interface, pins, &mut found)?;
+            workers(record, partner, pins, &mut found)?;
         }
     } else if record.ingress_rate_bps.is_some() {
         let device = record.ingress_device();
@@ -161,13 +176,14 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
 }
 
 /// Adds what a side of a wire lacks: workers that run, the right number of queues, frames that a wire can take.
-fn workers(record: &Record, partner: &str, pins: &Path, found: &mut Vec<Missing>) -> Result<()> {
+fn workers(record: &Record, partner: &Partner, pins: &Path, found: &mut Vec<Missing>) -> Result<()> {
     let workers = Workers::open(pins)?;
     let away = workers.away(record.workers());
     if away.len() == record.workers() as usize {
-        found.push(Missing::Worker(partner.to_owned()));
+        let process = WireProcess::find([record.ifindex, partner.ifindex])?;
+        found.push(Missing::Worker { to: partner.interface.clone(), process });
     } else if !away.is_empty() {
-        found.push(Missing::Workers(away, partner.to_owned()));
+        found.push(Missing::Workers(away, partner.interface.clone()));
     }
     let Some(name) = Interface::name_of(record.ifindex) else { return Ok(()) };
     let interface = Interface::find(&name)?;

@@ -2,11 +2,12 @@
 
 use crate::engine::xsk_workers;
 use crate::system::interface::{Interface, TAGGED_HEADER_BYTES};
-use crate::system::iproute;
+use crate::system::{channels, iproute};
 use sluice_error::{Error, Result};
 use sluice_policy::network::{Address, Network, Way};
 use sluice_policy::{ClassFrom, Mode, Resolved, ResolvedRule};
 use sluice_xsk::FrameBytes;
+use std::io;
 
 /// The largest MTU of an interface whose frames a wire takes.
 pub(crate) const LONGEST_MTU: u32 = FrameBytes::Small.packet_bytes() - TAGGED_HEADER_BYTES;
@@ -29,9 +30,8 @@ pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> 
         )
         .help("use `sluice up`, whose engines work on a router, without AF_XDP"));
     }
-    if !interface.ethernet || name == "lo" {
-        return Err(Error::input(format!("{name} has no Ethernet header, and a wire carries Ethernet frames"))
-            .help("name two Ethernet interfaces"));
+    if let Some(why) = cannot_be_a_side(interface) {
+        return Err(Error::input(why).help(other_interfaces()));
     }
     if let Some(most_bytes) = too_long(interface) {
         let what = format!(
@@ -46,6 +46,79 @@ pub(crate) fn check(interface: &Interface, partner: &str, policy: &Resolved) -> 
         check_network(network, name, partner)?;
     }
     check_policy(name, policy)
+}
+
+/// The reason why an interface of this kind is no side of a wire. None: it may be one.
+fn cannot_be_a_side(interface: &Interface) -> Option<String> {
+    let name = &interface.name;
+    match interface.kind.as_deref() {
+        _ if name == "lo" => {
+            Some("lo carries what this host sends to itself, and a wire is between two others".to_owned())
+        }
+        _ if !interface.ethernet => Some(format!("{name} has no Ethernet header, and a wire carries Ethernet frames")),
+        Some(kind @ ("bridge" | "ifb" | "dummy")) => {
+            Some(format!("{name} is a device of kind {kind}, whose driver runs no XDP programs, and a wire needs them"))
+        }
+        _ => None,
+    }
+}
+
+/// The cure of a name that cannot be a side: the interfaces that can, as far as their kind tells.
+fn other_interfaces() -> String {
+    let names = Interface::names().unwrap_or_default();
+    let found = names.iter().filter_map(|name| Interface::find(name).ok());
+    let can: Vec<String> =
+        found.filter(|interface| cannot_be_a_side(interface).is_none()).map(|interface| interface.name).collect();
+    match &can[..] {
+        [] => "a wire needs two Ethernet interfaces, and there is none here".to_owned(),
+        all => format!("name two Ethernet interfaces, of a bridge its ports: {}", all.join(", ")),
+    }
+}
+
+/// The cure where the driver of an interface takes no XDP program.
+pub(crate) fn cure_of_no_xdp(name: &str, error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) => format!("another XDP program is attached: detach it (ip link set dev {name} xdp off)"),
+        Some(libc::ENOSPC) if is_veth(name) => fewer_queues_at_the_peer(name),
+        Some(libc::EOPNOTSUPP) => {
+            "its driver runs no XDP programs, and a wire needs one: take an interface of which `sluice doctor` says \"AF_XDP\", or use `sluice up`, \
+             whose engines need none"
+                .to_owned()
+        }
+        Some(libc::ERANGE) => format!("the frames of its other end are too long for XDP: ip link set dev {name} mtu {LONGEST_MTU}, and there as well"),
+        _ => format!("if another program is attached, detach it (ip link set dev {name} xdp off); `dmesg` may say more"),
+    }
+}
+
+/// Whether an interface is an end of a veth.
+pub(crate) fn is_veth(name: &str) -> bool {
+    Interface::find(name).is_ok_and(|interface| interface.kind.as_deref() == Some("veth"))
+}
+
+/// The cure of a veth whose other end sends by more queues than this one receives by: the kernel refuses XDP there (veth_xdp_set in drivers/net/veth.c).
+pub(crate) fn fewer_queues_at_the_peer(name: &str) -> String {
+    let queues = Interface::find(name).and_then(|interface| channels::receive_queues(&interface)).unwrap_or(1);
+    let shown = iproute::ip(&format!("-o link show dev {name}")).unwrap_or_default();
+    let (peer, there) = peer_of(&shown, name);
+    let receive = xsk_workers::count(queues, "receive queue");
+    format!("{name} has {receive}, and its other end sends by more: ethtool -L {peer} tx {queues}{there}")
+}
+
+/// The name of the other end of a veth, as far as `ip -o link` tells, and where it is.
+fn peer_of(shown: &str, name: &str) -> (String, String) {
+    let after = shown.split_once(&format!(" {name}@")).map_or("", |(_, after)| after);
+    let peer = after.split(':').next().unwrap_or_default();
+    match (peer.strip_prefix("if").map(str::parse::<u32>), shown.split_once("link-netns ")) {
+        (Some(Ok(number)), Some((_, rest))) => {
+            let namespace = rest.split_whitespace().next().unwrap_or_default();
+            ("PEER".to_owned(), format!(" in the network namespace {namespace}, where PEER is interface {number}"))
+        }
+        (Some(Ok(number)), None) => {
+            ("PEER".to_owned(), format!(", where PEER is interface {number} of another network namespace"))
+        }
+        _ if peer.is_empty() => ("PEER".to_owned(), format!(", where PEER is the other end of {name}")),
+        _ => (peer.to_owned(), String::new()),
+    }
 }
 
 /// Checks that an interface can become one side of a wire to another one with this policy. Returns the number of workers. `wanted`: `--workers`.
@@ -130,4 +203,24 @@ fn check_network(network: &Network, interface: &str, partner: &str) -> Result<()
     };
     Err(Error::input(format!("\"subscriber_side\" of the policy has {how} of {interface} and {partner}, and a wire has one side towards the subscribers"))
         .help(cure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::peer_of;
+
+    #[test]
+    fn the_other_end_of_a_veth_is_named() {
+        let of = |shown: &str| peer_of(shown, "m0");
+        let here = "7: m0@n0: <BROADCAST> mtu 1500";
+        assert_eq!(of(here), ("n0".to_owned(), String::new()));
+        let named = "7: m0@if4: <BROADCAST> mtu 1500 link/ether 02:00 brd ff:ff link-netns near";
+        let (peer, there) = of(named);
+        assert_eq!(peer, "PEER");
+        assert!(there.contains("namespace near") && there.contains("interface 4"), "{there}");
+        let (_, there) = of("7: m0@if4: <BROADCAST> mtu 1500 link/ether 02:00 brd ff:ff link-netnsid 0");
+        assert!(there.contains("interface 4 of another network namespace"), "{there}");
+        let (_, there) = of("7: m0: <BROADCAST> mtu 1500");
+        assert!(there.contains("the other end of m0"), "{there}");
+    }
 }

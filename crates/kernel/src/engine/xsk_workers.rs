@@ -13,17 +13,33 @@ struct Side {
     name: String,
     receive: u32,
     transmit: u32,
+    /// The most of both that it can be given.
+    most: u32,
 }
 
 impl Side {
     fn of(interface: &Interface) -> Result<Side> {
         let (receive, transmit) = (channels::receive_queues(interface)?, channels::transmit_queues(interface)?);
-        Ok(Side { name: interface.name.clone(), receive, transmit })
+        Ok(Side { name: interface.name.clone(), receive, transmit, most: channels::most(interface)? })
     }
 
     /// The command that gives it so many queues.
     fn with(&self, queues: u32) -> String {
         format!("ethtool -L {} combined {queues} (or rx {queues} tx {queues})", self.name)
+    }
+}
+
+/// The commands that give each side queues for so many workers. Empty: both have them.
+fn give(sides: &[Side; 2], workers: u32) -> String {
+    let lacks = |side: &&Side| side.receive != workers || side.transmit < workers;
+    sides.iter().filter(lacks).map(|side| side.with(workers)).collect::<Vec<_>>().join(", and ")
+}
+
+/// `--workers` with this number, and the commands that it needs.
+fn ask_for(sides: &[Side; 2], workers: u32) -> String {
+    match give(sides, workers) {
+        needed if needed.is_empty() => format!("--workers {workers}"),
+        needed => format!("--workers {workers}, and {needed}"),
     }
 }
 
@@ -63,9 +79,9 @@ fn chosen(sides: &[Side; 2], one: Option<&OneWorker>, wanted: Option<u32>) -> Re
     let most = abi::SL_WIRE_WORKERS;
     if let (Some(workers), Some(one)) = (wanted.filter(|workers| *workers > 1), one) {
         return Err(Error::input(format!("{workers} workers cannot share this policy: {}", one.why)).help(format!(
-            "{}; or --workers 1, and {}",
+            "{}; or {}",
             one.cure,
-            sides[0].with(1)
+            ask_for(sides, 1)
         )));
     }
     let workers = match (wanted, one) {
@@ -73,13 +89,19 @@ fn chosen(sides: &[Side; 2], one: Option<&OneWorker>, wanted: Option<u32>) -> Re
         (None, Some(_)) => 1,
         (None, None) => sides[0].receive.min(sides[1].receive).min(most),
     };
+    // The number that both can be given, where it is not the one that is asked for.
+    let limit = sides.iter().min_by_key(|side| side.most).filter(|side| side.most < workers);
+    let cure = || match (limit, one) {
+        (Some(side), _) => format!("{} can have {} at most: {}", side.name, side.most, ask_for(sides, side.most)),
+        (None, Some(one)) => format!("{}, or let the policy hold over several: {}", give(sides, workers), one.cure),
+        (None, None) => {
+            let now = sides[0].receive.min(sides[1].receive).min(most);
+            let or = wanted.filter(|wanted| *wanted != now).map(|_| format!(", or {}", ask_for(sides, now)));
+            give(sides, workers) + &or.unwrap_or_default()
+        }
+    };
     for side in sides {
         let own = count(side.receive, "receive queue");
-        let or_workers = match (one, side.receive) {
-            (Some(one), _) => format!(", or let the policy hold over several: {}", one.cure),
-            (None, receive) if receive <= most && wanted.is_some() => format!(", or --workers {receive}"),
-            (None, _) => String::new(),
-        };
         if side.receive > workers {
             let because = match (one, wanted) {
                 (Some(one), None) => format!(", since {}", one.why),
@@ -92,16 +114,16 @@ fn chosen(sides: &[Side; 2], one: Option<&OneWorker>, wanted: Option<u32>) -> Re
                 side.name,
                 count(workers, "worker")
             );
-            return Err(Error::input(what).help(side.with(workers) + &or_workers));
+            return Err(Error::input(what).help(cure()));
         }
         if side.receive < workers {
             let what = format!("{} has {own}, and {workers} workers need as many", side.name);
-            return Err(Error::input(what).help(side.with(workers) + &or_workers));
+            return Err(Error::input(what).help(cure()));
         }
         if side.transmit < workers {
             let own = count(side.transmit, "transmit queue");
             let what = format!("{} has {own}, and {workers} workers send by as many", side.name);
-            return Err(Error::input(what).help(side.with(workers)));
+            return Err(Error::input(what).help(cure()));
         }
     }
     Ok(workers)
@@ -156,6 +178,7 @@ mod tests {
             name: name.to_owned(),
             receive: queues,
             transmit: queues,
+            most: 16,
         })
     }
 
@@ -189,13 +212,35 @@ mod tests {
         assert!(cure.contains("ethtool -L eth0 combined 1") && cure.contains("--workers 4"), "{cure}");
         let (what, cure) = refused(&sides(16, 16), None, None);
         assert!(what.contains("16 receive queues, and the wire 8 workers, which is the most"), "{what}");
-        assert_eq!(cure, "ethtool -L eth0 combined 8 (or rx 8 tx 8)");
+        assert_eq!(cure, "ethtool -L eth0 combined 8 (or rx 8 tx 8), and ethtool -L eth1 combined 8 (or rx 8 tx 8)");
         let (what, cure) = refused(&sides(2, 4), None, None);
         assert!(what.contains("eth1 has 4 receive queues, and the wire 2 workers"), "{what}");
         assert!(cure.starts_with("ethtool -L eth1 combined 2"), "{cure}");
         let few_to_send = sides(2, 2).map(|side| Side { transmit: 1, ..side });
         let (what, _) = refused(&few_to_send, None, None);
         assert!(what.contains("eth0 has 1 transmit queue, and 2 workers send by as many"), "{what}");
+    }
+
+    #[test]
+    fn a_cure_names_all_that_is_to_be_done_and_can_be() {
+        let (_, cure) = refused(&sides(1, 2), None, Some(3));
+        assert_eq!(
+            cure,
+            "ethtool -L eth0 combined 3 (or rx 3 tx 3), and ethtool -L eth1 combined 3 (or rx 3 tx 3), or --workers 1, and ethtool -L eth1 combined 1 (or rx 1 tx 1)"
+        );
+        let small = |most: u32| {
+            let [first, second] = sides(1, 2);
+            [Side { most, ..first }, second]
+        };
+        let (_, cure) = refused(&small(1), None, Some(3));
+        assert_eq!(cure, "eth0 can have 1 at most: --workers 1, and ethtool -L eth1 combined 1 (or rx 1 tx 1)");
+        let (_, cure) = refused(&small(2), None, Some(3));
+        assert_eq!(cure, "eth0 can have 2 at most: --workers 2, and ethtool -L eth0 combined 2 (or rx 2 tx 2)");
+        let (_, cure) = refused(&sides(2, 4), Some(&ranked()), Some(2));
+        assert!(
+            cure.contains("--workers 1, and ethtool -L eth0 combined 1") && cure.contains("ethtool -L eth1"),
+            "{cure}"
+        );
     }
 
     #[test]

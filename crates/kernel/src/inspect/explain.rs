@@ -7,7 +7,8 @@ pub use crate::engine::forwarding::{Leaving, Queued};
 pub use forward::{ForwardFound, TargetFound};
 pub use subscriber::{NodeFound, SubscriberFound};
 
-use crate::engine::managed;
+use crate::engine::parts::Missing;
+use crate::engine::{managed, parts};
 use crate::inspect::probe::{Metadata, Probe};
 use crate::maps::{schedulers, tables};
 use crate::record::{Engine, Record, policy};
@@ -182,11 +183,22 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
     let live = tables::live(&record.pins(&bpffs::root()?))?;
     let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
     let status = command::status::of(name)?;
+    let parts = match record.engine {
+        Engine::Xsk => parts::missing(&record, &record.pins(&bpffs::root()?))?,
+        _ => Vec::new(),
+    };
     let addresses = if policy.forwards.is_empty() { Vec::new() } else { interface::addresses()? };
     let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
         let explanation = probe.explain(frame, *metadata)?;
         let state = state(&record, metadata.direction)?;
-        let running = Running { status: &status, state, engine: record.engine, way: record.way, addresses: &addresses };
+        let running = Running {
+            status: &status,
+            state,
+            engine: record.engine,
+            way: record.way,
+            addresses: &addresses,
+            parts: &parts,
+        };
         Ok(compose(&policy, &explanation, &lines, metadata.direction, Some(&running)))
     };
     packets.iter().map(one).collect()
@@ -218,6 +230,8 @@ struct Running<'a> {
     way: Option<Way>,
     /// Addresses of this host.
     addresses: &'a [(String, IpAddr)],
+    /// Parts of a side of a wire that are not in place.
+    parts: &'a [Missing],
 }
 
 fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
@@ -292,7 +306,8 @@ fn compose(
         Some(subscriber) => behind(subscriber.queue(), subscriber.backlog_pkts),
         None => behind(format!("queued in class {}", class.name), class.backlog_pkts),
     };
-    let verdict = verdict(policy, (&class, queue), malformed, &buckets, running, own_direction);
+    let is_control = matches!(rule, RuleFound::Builtin { .. });
+    let verdict = verdict(policy, (&class, queue), malformed, &buckets, (running, is_control), own_direction);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
         fields,
@@ -409,13 +424,13 @@ fn behind(queue: String, backlog_pkts: Option<u64>) -> String {
     }
 }
 
-/// `queue`: the packet's, in words.
+/// `queue`: the packet's, in words. `is_control`: a built-in rule has chosen its class.
 fn verdict(
     policy: &Resolved,
     (class, queue): (&ClassFound, String),
     malformed: bool,
     buckets: &[BucketFound],
-    running: Option<&Running>,
+    (running, is_control): (Option<&Running>, bool),
     direction: Option<&status::DirectionStatus>,
 ) -> String {
     if malformed && policy.malformed == Malformed::Drop {
@@ -438,18 +453,22 @@ fn verdict(
     if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| !running.engine.queues()) {
         return "counted, and passed on: this policy queues nothing".to_owned();
     }
-    if running.is_some_and(|running| running.engine == Engine::Xsk && !running.status.in_place) {
-        return "passes at once, to the interface on the other side: no `sluice wire` runs".to_owned();
+    let of_wire = running.filter(|running| running.engine == Engine::Xsk);
+    if of_wire.is_some() && direction.is_some_and(|direction| !direction.queued) {
+        return "counted, and passed on: a wire queues what arrives (--arriving)".to_owned();
     }
-    if let Some((name, false)) = running.map(|running| (&running.status.interface, running.status.in_place)) {
+    let find = |lets_pass_by: fn(&Missing) -> bool| of_wire?.parts.iter().find(|missing| lets_pass_by(missing));
+    if let Some(missing) = find(Missing::lets_all_pass_by) {
+        return format!("passes by the queue: {missing}");
+    }
+    if of_wire.is_some() && is_control {
+        return "passes at once, to the interface on the other side: a wire queues no such packets".to_owned();
+    }
+    let replaced = running.filter(|running| of_wire.is_none() && !running.status.in_place);
+    if let Some(name) = replaced.map(|running| &running.status.interface) {
         return format!(
             "passes by queues that are not ours: something has replaced them; sluice down {name}, then sluice up {name}"
         );
-    }
-    if running.is_some_and(|running| running.engine == Engine::Xsk)
-        && direction.is_some_and(|direction| !direction.queued)
-    {
-        return "counted, and passed on: a wire queues what arrives (--arriving)".to_owned();
     }
     if direction.is_some_and(|direction| !direction.queued) {
         return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();
@@ -459,6 +478,9 @@ fn verdict(
         ["ceil", "peak"].into_iter().find(|what| buckets.iter().filter(over).any(|bucket| bucket.what == *what));
     if let Some(what) = held_by {
         text += &format!("; the class waits for tokens of its {what}");
+    }
+    if let Some(missing) = find(Missing::lets_some_pass_by) {
+        text += &format!("; but {missing}");
     }
     text
 }

@@ -180,7 +180,7 @@ impl Pinned {
             ingress_rate_bps: record.ingress_rate_bps,
             arrivals_of: record.member_names(),
             split: record.split,
-            queues: record.queues,
+            queues: if record.partner.is_some() { record.workers() } else { record.queues },
             directions: vec![egress, ingress],
             rules,
             unmatched,

@@ -28,6 +28,15 @@ pub fn transmit_queues(interface: &Interface) -> Result<u32> {
     Ok(channels(interface)?.map_or(interface.tx_queues, |channels| (channels.tx + channels.combined).max(1)))
 }
 
+/// The most queues of both kinds that the interface can be given by `ethtool -L`. A driver that has no channels changes none.
+pub fn most(interface: &Interface) -> Result<u32> {
+    let in_use = receive_queues(interface)?.min(transmit_queues(interface)?);
+    Ok(channels(interface)?.map_or(in_use, |channels| {
+        let [rx, tx, _, combined] = channels.max;
+        (rx.min(tx) + combined).max(1)
+    }))
+}
+
 /// None: the driver has no channels.
 fn channels(interface: &Interface) -> Result<Option<Channels>> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };

@@ -11,8 +11,8 @@ pub enum SocketFrames {
     Lent,
     /// The kernel copies it on its way in, and on its way out.
     Copied,
-    /// Likewise, and a packet is made of it in between, since the driver runs no XDP programs.
-    CopiedByStack,
+    /// None comes there from an XDP program in the driver, which runs none.
+    Never,
 }
 
 impl SocketFrames {
@@ -30,7 +30,7 @@ impl SocketFrames {
         (result == 0 && options.xdp_zc_max_segs != u32::MAX).then_some(match options.feature_flags {
             flags if flags & LENDS_FRAMES > 0 => SocketFrames::Lent,
             flags if flags & RUNS_XDP > 0 => SocketFrames::Copied,
-            _ => SocketFrames::CopiedByStack,
+            _ => SocketFrames::Never,
         })
     }
 }

@@ -84,13 +84,13 @@ fn held(path: &Path, limit: Duration) -> Error {
 
 /// A process that holds a lock.
 #[derive(Debug, PartialEq, Eq)]
-struct Holder {
-    pid: u32,
-    command: String,
+pub(crate) struct Holder {
+    pub pid: u32,
+    pub command: String,
 }
 
 /// The process that holds the lock: the one that locked it, or one that has inherited it.
-fn holder(path: &Path) -> Option<Holder> {
+pub(crate) fn holder(path: &Path) -> Option<Holder> {
     let about = fs::metadata(path).ok()?;
     let inode = format!(":{}", about.ino());
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();

@@ -106,6 +106,10 @@ pub fn plans_hold(lab: &Lab) {
     assert_rates(&down, &[("down to a", 8.0), ("down to b", 4.5), ("down to c", 13.5), ("down to nobody's d", 2.0)]);
     let up = after(load(&net, false, &[("a", 5), ("b", 8), ("c", 10)]), Duration::from_millis(1300));
     assert_rates(&up, &[("up from a", 2.0), ("up from b", 2.0), ("up from c", 6.0)]);
+    let one = lab.sluice(&net.machine, &["status", "a"]).ok().stdout;
+    for heading in ["arrivals at m0, which leave by m1", "arrivals at m1, which leave by m0"] {
+        assert!(one.contains(heading) && !one.contains("departures"), "{one}");
+    }
     for (dev, outcomes) in [("m0", &down), ("m1", &up)] {
         let counts = || listed(lab, &net.machine, dev);
         await_that("queues are empty", LONG, || counts().values().all(|(_, [_, _, queued])| *queued == 0));
@@ -162,6 +166,7 @@ pub fn subscribers_change(lab: &Lab) {
         std::thread::sleep(Duration::from_millis(300));
         (output, from, traffic::now_ns())
     };
+    let server = Server::start(lab, &net.machine, &[]);
     change(&["set", "b", "--site", ""]);
     let (told, from, to) = change(&["set", "a", "--ceil", "3mbit"]);
     assert!(told.stdout.contains("subscriber a: ceil.down 8mbit -> 3mbit"), "{told}");
@@ -191,7 +196,33 @@ pub fn subscribers_change(lab: &Lab) {
     lab.sluice(&net.machine, &["confirm", "m0"]).ok();
     assert_eq!((ceiling(), listed(lab, &net.machine, "m0").len()), (0, 2));
     lab.sluice(&net.machine, &["subscriber", "set", "a", "--plan", "hom"]).exits(2).says("there is no plan \"hom\"");
+    samples_follow(lab, &net, &server);
+    server.stop(Signal::SIGTERM);
     end(process);
+}
+
+/// What the server keeps from one sample to the next it reads anew when a policy or a subscriber has changed: its plan, its site, the numbers of leaves.
+fn samples_follow(lab: &Lab, net: &Middle, server: &Server) {
+    let on_m0 = |name: &str, key: &str| {
+        let reply = server.get(&format!("/api/interfaces/m0/subscriber?name={name}"));
+        (reply.status == 200).then(|| reply.json()[key].clone())
+    };
+    let becomes = |name: &str, key: &str, value: Option<Value>| {
+        await_that("the next sample", LONG, || on_m0(name, key) == value);
+    };
+    becomes("a", "plan", Some(json!("light")));
+    let change = |arguments: &[&str]| lab.sluice(&net.machine, &[&["subscriber"], arguments].concat()).ok();
+    change(&["set", "a", "--plan", "capped", "--interface", "m0"]);
+    becomes("a", "plan", Some(json!("capped")));
+    becomes("a", "ceil_bps", Some(json!(8_000_000)));
+    change(&["add", "b", "--addresses", "10.90.1.2", "--plan", "light", "--interface", "m0"]);
+    becomes("b", "plan", Some(json!("light")));
+    // Packets count for the one whose leaf it is, whatever numbers others have.
+    change(&["remove", "a", "--interface", "m0"]);
+    becomes("a", "plan", None);
+    let before = on_m0("b", "sent").expect("it is there")["pkts"].as_u64();
+    drop(after(load(net, true, &[("b", 1)]), Duration::from_millis(300)));
+    await_that("packets of b", LONG, || on_m0("b", "sent").is_some_and(|sent| sent["pkts"].as_u64() > before));
 }
 
 /// Without its process packets pass; changes are made meanwhile, and counters stay.

@@ -4,13 +4,15 @@ use super::{FAR, LONG, Middle, end, middle_with};
 use crate::cases::assert_near;
 use crate::command::await_that;
 use crate::foreign::{Hook, Program, Verdict};
-use crate::lab::Lab;
+use crate::lab::{Lab, traces};
 use crate::many_queues::{RUN, SETTLE, classes_by_port, port, together};
 use crate::needs::is_icount;
 use crate::net::Ns;
 use crate::status::Direction;
 use crate::traffic::{Flow, Outcome};
 use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Number of queues and workers.
@@ -57,6 +59,9 @@ pub fn share_one_rate(lab: &Lab) {
     let before = [net.machine.state("m0"), net.machine.state("m1")];
     let process = net.begin(lab, &one_class(), "40mbit");
     assert!(process.stdout().contains("4 workers"), "{}", process.stdout());
+    await_that("packets pass", LONG, || process.stdout().contains("packets pass"));
+    let notes = process.stdout().matches("note: each of the 4 receive queues has a worker").count();
+    assert_eq!(notes, 1, "a note on both sides is told once: {}", process.stdout());
     assert_eq!(process.threads("worker 3").len(), 1, "each worker has a thread");
     let all: Vec<_> = (0..QUEUES).map(|queue| (0, queue, 14_000_000)).collect();
     for (what, streams) in [("four busy queues", &all[..]), ("one busy queue", &[(0, 2, 60_000_000)][..])] {
@@ -241,6 +246,12 @@ pub fn one_hangs(lab: &Lab) {
         "{shown}"
     );
     lab.sluice(&net.machine, &["ensure", "m0"]).exits(1).says("its thread hangs");
+    let asked = ["explain", "m0", "udp", "10.90.0.1:5000", "to", &format!("{FAR}:{}", port(0, 2)), "--arriving"];
+    let explained = lab.sluice(&net.machine, &asked).ok().stdout;
+    assert!(
+        explained.contains("queued in class") && explained.contains("; but the worker of receive queue 1"),
+        "{explained}"
+    );
     stopped.go_on();
     let outcomes = streams.stop_after(Duration::from_millis(400));
     assert!(outcomes.iter().all(Outcome::in_order), "nothing is late");
@@ -289,8 +300,8 @@ pub fn process_dies(lab: &Lab) {
     end(process);
 }
 
-/// A wire without a process passes packets, and does so still after a command that was to make it anew with other queues and failed. Each side is taken down
-/// by itself then, and commands name the other one.
+/// A wire without a process passes packets, and does so still after a command that was to make it anew with other queues and failed. A side whose other one is
+/// not known any more is taken down with that one.
 pub fn stays(lab: &Lab) {
     let net = steered(lab);
     let mut process = net.begin(lab, &one_class(), "8mbit");
@@ -312,11 +323,13 @@ pub fn stays(lab: &Lab) {
     net.machine.ip("link set m1 mtu 1500");
     let passed = net.send(true, &[Flow::new(port(0, 1), &[1014], 1_000_000)], SETTLE);
     assert!(passed[0].received() > 0, "packets pass");
-    let down = |dev: &str| lab.sluice(&net.machine, &["down", dev]).ok().stdout;
-    assert!(down("m0").contains("m1, the other side of its wire, is managed still; sluice down m1"));
+    let is_of_m0 = |path: &PathBuf| path.extension().is_some() && path.to_string_lossy().contains("/m0@");
+    let record = traces(net.machine.inode).into_iter().find(is_of_m0).expect("a record");
+    fs::remove_file(record).expect("removed");
     let refused = lab.sluice(&net.machine, &["ensure", "m1"]);
     refused.says("m0 is not its other side any more: sluice down m1");
-    assert!(!down("m1").contains("managed still"));
+    let output = lab.down(&net.machine, "m0").stdout;
+    assert!(output.contains("m1, the other side of its wire, is as it was"), "{output}");
 }
 
 /// Queues that come while the wire runs are reported, and their packets pass; the kernel keeps those in use. A longer MTU is reported, too.
@@ -414,6 +427,11 @@ pub fn bad_numbers(lab: &Lab) {
     ask(&flat, &[]).says("m1 has 1 transmit queue");
     net.machine.tool("ethtool", "-L m1 tx 4").ok();
     assert_eq!(state(), before, "nothing has changed");
+    // A veth with an XDP program needs as many receive queues as its other end sends by, and the cure is one.
+    let path = lab.policy(&flat);
+    let more_at_the_host = lab.sluice(&net.machine, &["wire", "m0", "m1", "--policy", &path, "--rate", "10mbit"]);
+    let in_near = format!("ethtool -L PEER tx 4 in the network namespace {}", net.near.name);
+    more_at_the_host.exits(3).says("m0 has 4 receive queues, and its other end sends by more").says(&in_near);
     net.near.tool("ethtool", "-L n0 tx 4").ok();
     net.far.tool("ethtool", "-L f0 tx 4").ok();
     let process = lab.start(
