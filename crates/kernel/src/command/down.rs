@@ -2,7 +2,7 @@
 
 use crate::command::boot;
 use crate::engine::managed::absent;
-use crate::engine::{self, attach, devices, early_leaf, forwarding, members, programs, remains, xsk};
+use crate::engine::{self, attach, devices, early_leaf, forwarding, members, programs, remains, xsk, xsk_process};
 use crate::fault;
 use crate::maps::{arrivals, shared};
 use crate::record::{Phase, Record, history};
@@ -60,6 +60,9 @@ fn give_back(record: Record) -> Result<Vec<Record>> {
         let pins = record.pins(&root);
         let done = tear_down(record, &pins).map_err(|error| error.of_several(&record.interface, count));
         first = first.and(done);
+    }
+    for (ifindex, partner) in all.iter().filter_map(|record| Some((record.ifindex, record.partner.as_ref()?))) {
+        first = first.and(xsk_process::forget_claim([ifindex, partner.ifindex]));
     }
     first.map(|()| all)
 }

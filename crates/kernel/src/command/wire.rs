@@ -9,7 +9,7 @@ pub use side::{FlatQueue, Queue, SharedLink, Side, Terms, TreeQueue};
 use crate::command::change::Done;
 use crate::command::down::down_side;
 use crate::command::up::{UpRequest, up};
-use crate::engine::xsk_process::{WireProcess, claim_path};
+use crate::engine::xsk_process::{WireProcess, claim_path, is_at};
 use crate::engine::{programs, xsk_checks, xsk_workers};
 use crate::record::policy::{Rates, resolve};
 use crate::record::{Engine, Phase, Record};
@@ -84,6 +84,7 @@ impl Claim {
         loop {
             let file = private::file(&path).doing(|| path.display().to_string())?;
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(file) if !is_at(&path, &file) && left > 0 => left -= 1,
                 Ok(file) => return Ok(Claim { numbers, path, _file: file }),
                 Err((_, Errno::EWOULDBLOCK)) if left > 0 => {
                     left -= 1;

@@ -1,16 +1,36 @@
 //! The process of a wire, by the lock that it has on both interfaces for as long as it lives.
 
 use crate::system::lock::{Holder, holder};
-use crate::system::{netns, paths};
+use crate::system::{netns, paths, private};
+use nix::fcntl::{Flock, FlockArg};
 use sluice_error::Result;
 use std::fmt;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The file that the process of the wire between two interfaces, by their numbers, has locked.
 pub(crate) fn claim_path(numbers: [u32; 2]) -> Result<PathBuf> {
     let (less, more) = (numbers[0].min(numbers[1]), numbers[0].max(numbers[1]));
     Ok(paths::run().join(format!("wire-{less}-{more}@{}.lock", netns::inode()?)))
+}
+
+/// Removes the file that a killed process has left. Its lock was free again when it ended.
+pub(crate) fn forget_claim(numbers: [u32; 2]) -> Result<()> {
+    let path = claim_path(numbers)?;
+    let Ok(file) = private::file_that_is_there(&path) else { return Ok(()) };
+    if let Ok(_held) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        // One that stays does no harm.
+        let _ = fs::remove_file(&path);
+    }
+    Ok(())
+}
+
+/// Whether this locked file is the one at its path still: its former owner may have removed it meanwhile.
+pub(crate) fn is_at(path: &Path, file: &File) -> bool {
+    let id = |about: fs::Metadata| (about.dev(), about.ino());
+    let (there, own) = (fs::symlink_metadata(path).map(id), file.metadata().map(id));
+    there.is_ok_and(|there| own.is_ok_and(|own| own == there))
 }
 
 /// A process that is there.
