@@ -18,38 +18,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #include "lib/parse_skb.h"
 #include "lib/headers.h"
-#include "lib/conntrack.h"
-#include "lib/ends.h"
+#include "lib/source_skb.h"
 #include "lib/leaf_of.h"
-
-/* Reads a word of the kernel's memory; 0 if it cannot be read. */
-static __always_inline u64 sl_kernel_word(const void *from)
-{
-	u64 word = 0;
-
-	bpf_probe_read_kernel(&word, sizeof(word), from);
-	return word;
-}
-
-/*
- * Sets the source of a packet to the one that it had before it was translated, if it was: as sl_source_before_nat of lib/leaf_packet.h does on kernels
- * whose verifier lets a program read there directly. The context of a tc program is the packet itself.
- */
-static __always_inline void sl_set_source_before_nat(struct __sk_buff *skb, u32 *src)
-{
-	const void *connection;
-	u64 nfct;
-	u32 at;
-
-	if (!bpf_core_field_exists(struct sk_buff, _nfct) || !bpf_core_field_exists(struct nf_conn, tuplehash))
-		return;
-	nfct = sl_kernel_word((const void *)skb + bpf_core_field_offset(struct sk_buff, _nfct));
-	connection = (const void *)(nfct & ~SL_CT_INFO);
-	if (!connection || !(sl_kernel_word(connection + bpf_core_field_offset(struct nf_conn, status)) & SL_CT_NAT))
-		return;
-	at = sl_source_offset(nfct);
-	sl_end_of_conntrack(src, sl_kernel_word(connection + at), sl_kernel_word(connection + at + 8));
-}
 
 SEC("tc")
 int sl_htb_tree(struct __sk_buff *skb)

@@ -4,8 +4,8 @@
  * packet's mark, VLAN or address leads to the leaf of its subscriber or host. If that leaf is divided, the class in tc_index, which a hook before
  * the queue has set, leads to the part. Slot i of tree n holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  *
- * Trees below mq share the rate of the link (sched/shared_tree.h). Each has all nodes. The program sl_steer, which a filter calls before the queue
- * is chosen, says to which queue a packet is to come: to that of its leaf's home.
+ * Trees below mq share the rate of the link (sched/shared_tree.h). Each has all nodes. A filter leads packets to the queue of their leaf's tree
+ * (steer.bpf.c).
  *
  * The loader writes the tree and the table of addresses before it makes the qdisc. Later it writes changes of the tree into a ring, and the qdisc
  * makes them under its lock.
@@ -97,56 +97,24 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t, u32
 	}
 }
 
-/* The leaf of a packet in this tree, and its ends. */
-static __always_inline u32 sl_leaf_of_skb(struct sl_tree *t, struct sk_buff *skb, struct sl_ends *ends)
-{
-	u32 leaf, vlan;
-	u64 nfct;
-
-	if (!sl_read_plain_ends(skb, ends))
-		sl_read_ends(skb, ends);
-	nfct = skb->_nfct;
-	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
-		sl_source_before_nat(nfct, ends);
-	vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : ends->vlan; /* the host has taken the outer tag out */
-	leaf = sl_leaf_of_packet(t, sl_leaf_by_source ? ends->src : ends->dst, skb->tc_index, skb->mark, vlan);
-	return leaf == SL_NO_NODE ? sl_default_leaf : leaf;
-}
-
 /* Sets what the core must know of a packet. */
 SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_tree *t SL_NONNULL, struct sl_packet *p SL_NONNULL, u64 now_ns)
 {
 	struct sl_ends ends;
+	u32 leaf, vlan;
+	u64 nfct;
 
-	p->class = sl_leaf_of_skb(t, skb, &ends);
+	if (!sl_read_plain_ends(skb, &ends))
+		sl_read_ends(skb, &ends);
+	nfct = skb->_nfct;
+	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
+		sl_source_before_nat(nfct, &ends);
+	vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : ends.vlan; /* the host has taken the outer tag out */
+	leaf = sl_leaf_of_packet(t, sl_leaf_by_source ? ends.src : ends.dst, skb->tc_index, skb->mark, vlan);
+	p->class = leaf == SL_NO_NODE ? sl_default_leaf : leaf;
 	sl_identify_ends(&ends, p);
 	p->ecn = sl_marks && ends.ecn && sl_takes_marks(p->flow_hash, now_ns);
 	return 0;
-}
-
-/* The queue to which a packet is to come. Its hash of the flow is set to one that leaves this remainder by the number of trees. */
-SL_GLOBAL u32 sl_hash_for_home(struct sk_buff *skb __arg_trusted)
-{
-	struct sl_ends ends;
-	struct sl_tree *t = sl_tree_of(0);
-	u32 leaf, home, hash, trees = sl_max(sl_trees, 1);
-
-	if (!t)
-		return 0;
-	leaf = sl_leaf_of_skb(t, skb, &ends);
-	home = shared_tree_home(t, leaf, trees);
-	hash = ends.flow_hash - ends.flow_hash % trees;
-	return hash > ~0U - trees ? hash - trees + home : hash + home;
-}
-
-void *bpf_cast_to_kern_ctx(void *obj) __ksym;
-
-/* A filter with the action skbedit, which chooses the tx queue by the remainder of the packet's hash (queue_mapping skbhash). */
-SEC("tc")
-int sl_steer(struct __sk_buff *ctx)
-{
-	bpf_set_hash(ctx, sl_hash_for_home(bpf_cast_to_kern_ctx(ctx)));
-	return -1; /* the action follows */
 }
 
 SEC("struct_ops/sl_enqueue")

@@ -9,13 +9,14 @@ use std::path::PathBuf;
 mod clang;
 
 fn main() {
-    for name in ["belonging", "classifier", "early_leaf", "forward", "htb_tree", "qdisc", "steal", "telemetry", "tree"]
+    for name in
+        ["belonging", "classifier", "early_leaf", "forward", "htb_tree", "qdisc", "steal", "steer", "telemetry", "tree"]
     {
         clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
     println!(
         "cargo:rustc-env=BPF_DIGEST={}",
-        digest(&["classifier", "early_leaf", "forward", "htb_tree", "qdisc", "tree"])
+        digest(&["classifier", "early_leaf", "forward", "htb_tree", "qdisc", "steer", "tree"])
     );
 }
 

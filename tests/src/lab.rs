@@ -64,8 +64,13 @@ impl Lab {
     }
 
     pub fn routed(&self) -> Routed {
+        self.routed_with("")
+    }
+
+    /// `options`: of both veths.
+    pub fn routed_with(&self, options: &str) -> Routed {
         let net = Routed { client: self.ns("client"), router: self.ns("router"), server: self.ns("server") };
-        net::wire_routed(&net);
+        net::wire_routed(&net, options);
         net
     }
 

@@ -211,12 +211,12 @@ pub fn wire_pair(pair: &Pair, options: &str) {
     wire(&a, &b, options);
 }
 
-/// Wires a client and a server to a router.
-pub fn wire_routed(net: &Routed) {
+/// Wires a client and a server to a router. `options`: of both veths.
+pub fn wire_routed(net: &Routed, options: &str) {
     let lan = End { ns: &net.router, dev: "lan0", address: "10.78.0.1", mac: "02:00:00:00:78:01" };
     let wan = End { ns: &net.router, dev: "wan0", address: "10.79.0.1", mac: "02:00:00:00:79:01" };
-    wire(&End { ns: &net.client, dev: "c0", address: CLIENT, mac: "02:00:00:00:78:02" }, &lan, "");
-    wire(&wan, &End { ns: &net.server, dev: "s0", address: SERVER, mac: "02:00:00:00:79:02" }, "");
+    wire(&End { ns: &net.client, dev: "c0", address: CLIENT, mac: "02:00:00:00:78:02" }, &lan, options);
+    wire(&wan, &End { ns: &net.server, dev: "s0", address: SERVER, mac: "02:00:00:00:79:02" }, options);
     net.router.sysctl("net/ipv4/ip_forward", "1");
     net.client.ip("route add default via 10.78.0.1");
     net.server.ip("route add default via 10.79.0.1");

@@ -18,7 +18,12 @@ pub fn address(name: &str) -> &'static str {
 
 /// A router between subscribers and the internet.
 pub fn box_between(lab: &Lab) -> Routed {
-    let net = lab.routed();
+    box_with(lab, "")
+}
+
+/// The same, by veths with these options.
+pub fn box_with(lab: &Lab, options: &str) -> Routed {
+    let net = lab.routed_with(options);
     for (_, address) in ADDRESSES {
         net.client.ip(&format!("addr add {address}/32 dev c0"));
         net.router.ip(&format!("neigh replace {address} dev lan0 lladdr 02:00:00:00:78:02 nud permanent"));

@@ -19,6 +19,7 @@ pub(crate) mod plan;
 pub(crate) mod programs;
 pub(crate) mod qdisc;
 pub(crate) mod remains;
+pub(crate) mod steering;
 mod tc;
 pub(crate) mod tc_tree;
 mod tree;

@@ -19,3 +19,4 @@ pub mod private;
 pub(crate) mod privilege;
 pub(crate) mod qdiscs;
 pub mod routes;
+pub(crate) mod steering_filter;

@@ -31,7 +31,7 @@ pub(crate) mod tables;
 use crate::bytes::Bytes;
 use crate::class_id::ClassId;
 use crate::limit::Limit;
-use crate::link::{Framing, SplitGso};
+use crate::link::{Framing, LinkQueues, SplitGso};
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
 use crate::source::{Origin, Source, Where};
@@ -239,6 +239,8 @@ pub struct NetworkLink {
     pub burst: Option<Bytes>,
     /// Whether packets larger than a frame (GSO) are split before they are queued.
     pub split_gso: SplitGso,
+    /// Which tx queues of an interface have a tree.
+    pub queues: LinkQueues,
 }
 
 /// Sites in an order in which each comes behind its parent.

@@ -1,12 +1,15 @@
 //! Whether a policy holds over several tx queues with a scheduler each, which share its rate.
 
+use crate::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::link::LinkQueues;
+use crate::network::{Network, NetworkPolicy, NodeScheduler};
 use crate::policy::{Exceed, Mode, Policy};
 use crate::rate::Rate;
 use crate::resolved::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
+use crate::source::Origin;
 
 /// A reason for one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct OneQueue {
     /// The key that is the reason, as a JSON pointer; of a class, behind its place.
     key: &'static str,
     /// The class of this key.
-    class: Option<crate::ClassId>,
+    class: Option<ClassId>,
 }
 
 impl Resolved {
@@ -30,7 +33,34 @@ impl Resolved {
 
     /// The reason why the rates of the policy hold in one queue of departures only. None: they hold over several queues too, or there are none.
     pub fn needs_one_queue(&self) -> Option<OneQueue> {
-        self.needs_one_queue_at(self.link_rate)
+        match &self.network {
+            Some(network) => self.needs_one_tree(network),
+            None => self.needs_one_queue_at(self.link_rate),
+        }
+    }
+
+    /// The reason why departures have one tree of classes.
+    fn needs_one_tree(&self, network: &Network) -> Option<OneQueue> {
+        let because = |why: &str, cure, key| Some(OneQueue { why: why.to_owned(), cure, key, class: None });
+        if !network.groups.is_empty() {
+            return because("groups of hosts need one queue", "list the hosts as subscribers", "/link/queues");
+        }
+        let shares = match network.link().scheduler {
+            NodeScheduler::ElasticRoundRobin
+            | NodeScheduler::DeficitRoundRobin
+            | NodeScheduler::WeightedFairQueuing
+            | NodeScheduler::Eevdf => true,
+            NodeScheduler::StrictPriority | NodeScheduler::RoundRobin | NodeScheduler::Pifo(_) => false,
+        };
+        if !shares {
+            let why = "trees of several queues share the link by weights";
+            return because(why, "write `\"scheduler\": \"weighted_fair_queuing\"`", "/scheduler");
+        }
+        if self.link_rate.is_none() {
+            let cure = "write the rate of the link, as in `\"link\": { \"rate\": \"10gbit\" }`";
+            return because("trees of several queues share a rate of the link", cure, "/link/queues");
+        }
+        None
     }
 
     /// The reason why a wire with this policy has one worker only. None: its rates hold over several workers, too.
@@ -89,18 +119,36 @@ pub(crate) fn refused(policy: &Policy, resolved: &Resolved, on_a_wire: bool) -> 
     if policy.link.queues != LinkQueues::All || policy.mode == Mode::ClassifyOnly {
         return None;
     }
+    let place_of = |id| policy.classes.iter().position(|class| class.id == id);
+    refusal(&policy.origin, place_of, resolved, on_a_wire)
+}
+
+/// The same, of a policy with subscribers or a class tree.
+pub(crate) fn refused_tree(policy: &NetworkPolicy, resolved: &Resolved, on_a_wire: bool) -> Option<Diagnostic> {
+    if policy.link.queues != LinkQueues::All {
+        return None;
+    }
+    refusal(&policy.origin, |_| None, resolved, on_a_wire)
+}
+
+/// `place_of`: the place of a class in the file.
+fn refusal(
+    origin: &Origin,
+    place_of: impl Fn(ClassId) -> Option<usize>,
+    resolved: &Resolved,
+    on_a_wire: bool,
+) -> Option<Diagnostic> {
     let needs = if on_a_wire { resolved.needs_one_worker() } else { resolved.needs_one_queue() };
     let OneQueue { why, cure, key, class } = needs?;
-    let is_flat = resolved.network.is_none() && resolved.arrivals_of.is_empty();
+    let may_be_one = resolved.arrivals_of.is_empty();
     let or = if cure.starts_with("write") { "or" } else { "or write" };
-    let cure = if is_flat { format!("{cure}, {or} `\"queues\": \"one\"`") } else { cure.to_owned() };
+    let cure = if may_be_one { format!("{cure}, {or} `\"queues\": \"one\"`") } else { cure.to_owned() };
     let what = if on_a_wire { "a worker for each receive queue cannot be had" } else { "all tx queues cannot be used" };
     let finding = Diagnostic::error(Kind::Conflict, format!("{what}: {why}"));
-    let finding = finding.at(policy.origin.span("/link/queues"), "asked for here").help(cure);
-    let place = class.and_then(|id| policy.classes.iter().position(|class| class.id == id));
-    let reason = match place {
-        Some(place) => policy.origin.span(&format!("/classes/{place}{key}")),
-        None => policy.origin.span(key).filter(|_| class.is_none() && key != "/link/queues"),
+    let finding = finding.at(origin.span("/link/queues"), "asked for here").help(cure);
+    let reason = match class.and_then(place_of) {
+        Some(place) => origin.span(&format!("/classes/{place}{key}")),
+        None => origin.span(key).filter(|_| class.is_none() && key != "/link/queues"),
     };
     Some(match reason {
         Some(reason) => finding.at(reason, "the reason"),

@@ -56,7 +56,19 @@ fn tree(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<R
     let remarks = Diagnostics::new(source.clone(), remarks);
     let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
     let (link_rate, ingress_rate) = if is_wire { (None, link_rate) } else { (link_rate, None) };
-    Ok(Resolved { link_rate, ingress_rate, remarks, network: Some(resolved), not_on_tc, ..base })
+    let resolved = Resolved {
+        link_rate,
+        ingress_rate,
+        remarks,
+        network: Some(resolved),
+        not_on_tc,
+        queues: network.link.queues,
+        ..base
+    };
+    match one_queue::refused_tree(network, &resolved, is_wire) {
+        Some(finding) => Err(Diagnostics::new(network.origin.source().cloned(), vec![finding])),
+        None => Ok(resolved),
+    }
 }
 
 /// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets

@@ -11,7 +11,8 @@ const MOST_WEIGHT: u32 = u16::MAX as u32;
 
 /// The rate that the schedulers of this direction share, if they share one.
 pub(crate) fn rate(policy: &Resolved, context: &Context, direction: u32) -> Option<Rate> {
-    if context.queues == 0 || direction != context.queues_of.direction() {
+    // Trees have the rate in their own nodes.
+    if policy.network.is_some() || context.queues == 0 || direction != context.queues_of.direction() {
         return None;
     }
     let (rate, needs_one) = match context.queues_of {

@@ -10,6 +10,7 @@ pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 use crate::queues::{cells, hosts};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Discipline, Node, Tree};
+pub use sluice_core::shared_tree::part;
 use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, NodeScheduler, Order, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, LATENCY_BUDGETS_NS, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

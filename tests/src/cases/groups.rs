@@ -155,7 +155,7 @@ fn come_and_go(lab: &Lab) {
     let outcome = streams.finish(|| lab.status(&net.router, GROUP).ingress(0).dropped.pkts).remove(0);
     assert_eq!(outcome.lost(), 0, "arrivals of the other interface go on");
     net.router.ip("link del lan0");
-    wire_routed(&net);
+    wire_routed(&net, "");
     ensure_adds(&["lan0", "wan0"]);
     let before = lab.status(&net.router, GROUP).ingress(1).sent.pkts;
     let outcomes = arrive(lab, &net, [1_000_000, 1_000_000], Duration::from_millis(300));
@@ -246,7 +246,7 @@ fn rules_follow(lab: &Lab) {
     net.router.ip("link del lan0");
     net.router.ip("link del wan0");
     lab.sluice(&net.router, &["apply", GROUP, &by_interface]).ok();
-    wire_routed(&net);
+    wire_routed(&net, "");
     lab.sluice(&net.router, &["ensure", GROUP]).ok();
     assert_counted(lab, &net, GROUP);
     lab.down(&net.router, GROUP);

@@ -45,6 +45,7 @@ mod serve;
 mod sets;
 mod shaping;
 mod shared_queues;
+mod shared_trees;
 mod shares;
 mod subscribers;
 mod top;
@@ -128,6 +129,7 @@ fn suites() -> Vec<Suite> {
         gso::suite(),
         mq::suite(),
         shared_queues::suite(),
+        shared_trees::suite(),
         xdp::suite(),
         crash::suite(),
         twin::suite(),

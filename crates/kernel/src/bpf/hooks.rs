@@ -43,7 +43,8 @@ fn os_error(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code.abs())
 }
 
-fn pinned_fd(path: &Path) -> Result<OwnedFd> {
+/// The program, or another object, that is pinned there.
+pub(crate) fn pinned_fd(path: &Path) -> Result<OwnedFd> {
     let name = path_cstring(path)?;
     // SAFETY: the name is a C string that lives through the call.
     let fd = unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) };

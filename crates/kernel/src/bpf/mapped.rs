@@ -92,7 +92,7 @@ pub(crate) fn other_version(map: &MapHandle) -> Error {
         .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
 }
 
-/// An array map that the process reads and writes word by word, while programs do so too.
+/// A value of an array map that the process reads and writes word by word, while programs do so too.
 ///
 /// It is mapped in windows, each when it is first touched: the kernel enters each page of a mapping at once, which for a map of 30 MB takes longer than
 /// what a small change does to it.
@@ -101,6 +101,9 @@ pub(crate) struct Words {
     memory: NonNull<c_void>,
     length_bytes: NonZeroUsize,
     map: OwnedFd,
+    /// The first byte of the value, a multiple of eight.
+    first_byte: usize,
+    value_bytes: usize,
     /// Of each window: whether it is mapped.
     windows: Vec<Cell<bool>>,
 }
@@ -112,23 +115,45 @@ unsafe impl Send for Words {}
 const WINDOW_BYTES: usize = 1 << 18;
 
 impl Words {
-    /// The words of a map whose values are of this type, which has the alignment of a word.
+    /// The words of all values of a map, which are of this type and have the alignment of a word.
     ///
     /// # Errors
     ///
     /// Another version has made it, or the process has no room for it.
     pub fn of<T: abi::Pod>(map: &MapHandle) -> Result<Words> {
-        if map.value_size() as usize != size_of::<T>() || align_of::<T>() != align_of::<u64>() {
+        let all = 0..map.max_entries() as usize;
+        Words::of_values::<T>(map, all)
+    }
+
+    /// The words of each value of a map.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Words::of`].
+    pub fn of_each<T: abi::Pod>(map: &MapHandle) -> Result<Vec<Words>> {
+        (0..map.max_entries() as usize).map(|n| Words::of_values::<T>(map, n..n + 1)).collect()
+    }
+
+    fn of_values<T: abi::Pod>(map: &MapHandle, values: Range<usize>) -> Result<Words> {
+        if map.value_size() as usize != size_of::<T>() || align_of::<T>() < align_of::<u64>() {
             return Err(other_version(map));
         }
         let length_bytes =
             NonZeroUsize::new(size_of::<T>() * map.max_entries() as usize).ok_or_else(|| other_version(map))?;
+        let (first_byte, value_bytes) = (values.start * size_of::<T>(), values.len() * size_of::<T>());
         let doing = || format!("mapping {}", map.name().to_string_lossy());
         let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
         // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
         let memory = unsafe { mmap_anonymous(None, length_bytes, ProtFlags::PROT_NONE, flags).doing(doing)? };
         let windows = vec![Cell::new(false); length_bytes.get().div_ceil(WINDOW_BYTES)];
-        let words = Words { memory, length_bytes, map: map.as_fd().try_clone_to_owned().doing(doing)?, windows };
+        let words = Words {
+            memory,
+            length_bytes,
+            map: map.as_fd().try_clone_to_owned().doing(doing)?,
+            first_byte,
+            value_bytes,
+            windows,
+        };
         // The first one tells whether the map can be mapped.
         words.map_window(0).doing(doing)?;
         Ok(words)
@@ -154,8 +179,10 @@ impl Words {
     /// The map has no such words, or the process no memory for its tables of pages.
     fn part(&self, words: Range<usize>) -> &[AtomicU64] {
         const WINDOW_WORDS: usize = WINDOW_BYTES / size_of::<u64>();
-        let count = self.length_bytes.get() / size_of::<u64>();
+        let count = self.value_bytes / size_of::<u64>();
         assert!(words.start < words.end && words.end <= count, "words {words:?} of {count}");
+        let first = self.first_byte / size_of::<u64>();
+        let words = first + words.start..first + words.end;
         for window in words.start / WINDOW_WORDS..words.end.div_ceil(WINDOW_WORDS) {
             if !self.windows[window].get() {
                 self.map_window(window).expect("the first window was mapped");
@@ -175,7 +202,7 @@ impl Words {
 
     /// All words.
     pub fn all(&self) -> &[AtomicU64] {
-        self.part(0..self.length_bytes.get() / size_of::<u64>())
+        self.part(0..self.value_bytes / size_of::<u64>())
     }
 
     /// A word.

@@ -18,6 +18,7 @@ static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"
 static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
 static STEAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steal.bpf.o"));
 static HTB_TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/htb_tree.bpf.o"));
+static STEER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
 static TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -57,6 +58,9 @@ pub struct Loader {
 /// Maps of schedulers that share a link: those of one queue do without.
 const SHARED_LINK: [&str; 3] = ["shared_link", "shared_conf", "shared_instance"];
 
+/// Maps of trees that share a link: one tree does without.
+const SHARED_TREES: [&str; 2] = ["shared_trees", "tree_part"];
+
 /// Maps of a wire whose process queues in a tree of classes.
 const WIRE_TREE: [&str; 6] = ["tree", "addresses", "hosts", "owners", "changes", "leaf_underway"];
 
@@ -82,7 +86,11 @@ impl Loader {
 
     /// The object of the tree of classes as a qdisc.
     pub fn tree() -> Result<Loader> {
-        Loader::open("tree", TREE)
+        let mut loader = Loader::open("tree", TREE)?;
+        for map in SHARED_TREES {
+            loader.map(map)?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
+        }
+        Ok(loader)
     }
 
     /// The object that drops on arrival what a tree has no room for.
@@ -93,6 +101,11 @@ impl Loader {
     /// The object that finds the class of a tree that HTB has.
     pub fn htb_tree() -> Result<Loader> {
         Loader::open("htb_tree", HTB_TREE)
+    }
+
+    /// The object that leads packets to the tx queue of their tree.
+    pub fn steer() -> Result<Loader> {
+        Loader::open("steer", STEER)
     }
 
     /// The object of port forwarding.
@@ -289,6 +302,10 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !log.contains("processed") {
         return Error::new(Kind::Unsupported, format!("the kernel does not let BPF programs be loaded ({error})"))
             .help("check `sysctl kernel.unprivileged_bpf_disabled`, lockdown (`cat /sys/kernel/security/lockdown`), and the capabilities CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON of this process");
+    }
+    if log.contains("-ENOMEM") {
+        return Error::system(format!("the kernel has no memory for the maps of the BPF object `{name}`"))
+            .help("free some, or give the machine more; a container has a limit of its own");
     }
     let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
     let saved = private::directory(log_dir)

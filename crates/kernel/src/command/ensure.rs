@@ -7,7 +7,9 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed_or_lost_group;
 use crate::engine::parts::{Missing, missing};
-use crate::engine::{self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc, xsk_checks};
+use crate::engine::{
+    self, Placed, attach, devices, driver, early_leaf, forwarding, members, qdisc, steering, xsk_checks,
+};
 use crate::maps::{observing, tables};
 use crate::record::{Phase, Record, policy};
 use crate::system::bpffs;
@@ -158,6 +160,9 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     }
     if of_device(&split) || is(&|one| *one == Missing::Splitter) {
         attach::install_splitter(record, pins)?;
+    }
+    if is(&|one| *one == Missing::Steering) {
+        steering::install(record, pins)?;
     }
     let tcx = Features::probe()?.tcx;
     if record.members.is_some() {

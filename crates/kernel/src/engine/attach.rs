@@ -1,9 +1,10 @@
 //! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
+use crate::engine::steering;
 use crate::engine::xsk_checks;
 use crate::record::{Hook, Record};
-use crate::system::{bpffs, qdiscs};
+use crate::system::{bpffs, qdiscs, steering_filter};
 use sluice_error::{Doing, Error, Result};
 use std::io;
 use std::path::Path;
@@ -19,7 +20,7 @@ pub(crate) fn install_splitter(record: &mut Record, pins: &Path) -> Result<()> {
 }
 
 /// Adds clsact if it is missing. The record says that it is ours before it is there.
-fn claim_clsact(record: &mut Record) -> Result<()> {
+pub(super) fn claim_clsact(record: &mut Record) -> Result<()> {
     if !qdiscs::has_clsact(&record.interface)? {
         record.made_clsact = true;
         record.save()?;
@@ -33,7 +34,8 @@ fn claim_clsact(record: &mut Record) -> Result<()> {
 pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
     attach_xdp(record, pins, notes)?;
     attach_hook(record, tcx, Side::Ingress, pins)?;
-    attach_hook(record, tcx, Side::Egress, pins)
+    attach_hook(record, tcx, Side::Egress, pins)?;
+    steering::install(record, pins)
 }
 
 /// Attaches the XDP program, if the record has hook XDP.
@@ -131,6 +133,7 @@ pub(crate) fn remove_hooks(record: &Record, pins: &Path) -> Result<()> {
     remove_links(&record.new_pins(&bpffs::root()?))?;
     hooks::clear_filter(&record.interface, Side::Ingress)?;
     hooks::clear_filter(&record.interface, Side::Egress)?;
+    steering_filter::clear(&record.interface)?;
     if record.made_clsact {
         hooks::remove_unused_clsact(&record.interface)?;
     }

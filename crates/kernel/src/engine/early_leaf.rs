@@ -19,9 +19,9 @@ const PROGRAM: &str = "sl_early_leaf";
 /// The pins of links begin so; the number of an interface follows.
 const LINK: &str = "link_early_";
 
-/// Whether leaves of a record's tree are found by the address of a packet, and its engine shows programs the tree.
+/// Whether leaves of a record's tree are found by the address of a packet, and its engine shows programs the tree, of which there is one.
 fn has_hook(record: &Record) -> bool {
-    record.engine == Engine::Qdisc && record.way.is_some() && !record.class_tree
+    record.engine == Engine::Qdisc && record.way.is_some() && !record.class_tree && record.queues == 0
 }
 
 /// Loads the program beside the tree, whose maps are pinned.

@@ -33,6 +33,8 @@ pub struct Features {
     pub clsact: bool,
     /// Whether the kernel has intermediate functional block devices (ifb).
     pub ifb: bool,
+    /// Whether the kernel has the action skbedit, which chooses a packet's tx queue.
+    pub skbedit: bool,
 }
 
 /// The features that were found since this boot.
@@ -68,8 +70,8 @@ impl Features {
 
     /// Whether no feature is missing that a module could bring.
     fn is_complete(&self) -> bool {
-        let Features { release: _, btf, bpf_qdisc: _, tcx: _, htb, fq_codel, codel, clsact, ifb } = self;
-        *btf && *htb && *fq_codel && *codel && *clsact && *ifb
+        let Features { release: _, btf, bpf_qdisc: _, tcx: _, htb, fq_codel, codel, clsact, ifb, skbedit } = self;
+        *btf && *htb && *fq_codel && *codel && *clsact && *ifb && *skbedit
     }
 
     /// The features that the kernel's types tell, without root; all others are assumed to be there.
@@ -86,6 +88,7 @@ impl Features {
             codel: true,
             clsact: true,
             ifb: true,
+            skbedit: true,
         }
     }
 
@@ -97,6 +100,7 @@ impl Features {
             codel: tries("tc", "qdisc add dev lo root codel")?,
             clsact: tries("tc", "qdisc add dev lo clsact")?,
             ifb: tries("ip", "link add probe0 type ifb")?,
+            skbedit: tries("tc", "actions add action skbedit queue_mapping 0")?,
             ..Features::by_types()
         })
     }

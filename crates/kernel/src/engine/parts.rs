@@ -3,12 +3,13 @@
 
 use crate::bpf::hooks::{self, Side};
 use crate::engine::xsk_process::WireProcess;
-use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, xsk_checks, xsk_workers};
+use crate::engine::{attach, driver, early_leaf, forwarding, is_ours, members, steering, xsk_checks, xsk_workers};
 use crate::maps::workers::Workers;
 use crate::record::{Hook, Partner, Record};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
+use crate::system::steering_filter;
 use sluice_error::{Error, Result};
 use std::fmt;
 use std::os::fd::AsRawFd;
@@ -29,6 +30,8 @@ pub(crate) enum Missing {
     Beyond(Vec<u32>),
     /// The filter that sends packets through the splitter is gone.
     Splitter,
+    /// The filter that leads packets to the tx queue of their tree is gone.
+    Steering,
     /// The hook of a side is gone.
     Hook(Side),
     /// An interface of a group has no hook of the group.
@@ -85,6 +88,10 @@ impl fmt::Display for Missing {
                 )
             }
             Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
+            Missing::Steering => write!(
+                f,
+                "nothing leads packets to the tx queue of their subscriber or class: its ceiling, guarantee and weight hold in each queue alone"
+            ),
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
             Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),
             Missing::Member(name) => write!(f, "the hook that sends arrivals of {name} to the group is gone"),
@@ -158,6 +165,9 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
         if !hooks::has_own_filter(&record.interface, Side::Egress)? {
             found.push(Missing::Splitter);
         }
+    }
+    if steering::is_wanted(record) && !steering_filter::is_there(&record.interface)? {
+        found.push(Missing::Steering);
     }
     if record.hook == Hook::Xdp && !hooks::is_attached(&pins.join("link_xdp")) {
         found.push(Missing::Xdp);

@@ -7,6 +7,7 @@ use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
+use sluice_policy::network::Network;
 use sluice_policy::{LinkQueues, Mode, Rate, Resolved, Scheduler, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
@@ -88,9 +89,14 @@ pub fn plan(
     let split = splits(policy, engine, features, &mut notes);
     let ingress_slow =
         options.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
-    let queues = several_queues(policy, engine, interface, options, root)?;
+    let queues = several_queues(policy, engine, interface, (features, options), root)?;
     match (queues, policy.link_rate) {
         (0, _) => {}
+        (_, Some(rate)) if policy.network.is_some() => notes.push(format!(
+            "each of the {queues} tx queues has a tree of classes, below mq, and all of them share {rate}: what is below a {} comes to one of them, and \
+             weights and guarantees there hold for all together",
+            if policy.network.as_ref().is_some_and(Network::is_class_tree) { "class of the first level" } else { "site of the first level, or a subscriber without a site," }
+        )),
         (_, None) => details.push(format!(
             "nothing is shaped, so each of the {queues} queues has a scheduler of its own, below mq: weights hold within a queue"
         )),
@@ -99,7 +105,8 @@ pub fn plan(
              for all together; limits and fairness between flows hold in each"
         )),
     }
-    if queues > 0 && policy.link_rate.is_some() && policy.scheduler == Scheduler::STRICT_PRIORITY {
+    let is_flat = policy.network.is_none();
+    if queues > 0 && is_flat && policy.link_rate.is_some() && policy.scheduler == Scheduler::STRICT_PRIORITY {
         notes.push(
             "an urgent packet waits until other queues have sent what they have drawn: a batch each, and up to 0.8 ms at high rates"
                 .to_owned(),
@@ -171,7 +178,7 @@ fn several_queues(
     policy: &Resolved,
     engine: Engine,
     interface: &Interface,
-    options: &Options,
+    (features, options): (&Features, &Options),
     root: &str,
 ) -> Result<u32> {
     let there = options.in_use.map_or(interface.tx_queues, |in_use| in_use.min(interface.tx_queues));
@@ -179,7 +186,12 @@ fn several_queues(
         return Ok(0);
     }
     let runs_several = options.running.is_some_and(|queues| queues > 0);
-    let why = why_one_queue(policy, engine, there, runs_several);
+    let why = why_one_queue(policy, engine, there, runs_several).or_else(|| {
+        let lacks = policy.network.is_some() && !features.skbedit;
+        lacks.then(|| {
+            "this kernel has no action skbedit (CONFIG_NET_ACT_SKBEDIT), which leads packets to queues".to_owned()
+        })
+    });
     if policy.queues == LinkQueues::All {
         let fails = |why: &str, cure: &str| {
             let what = format!("{}: the policy asks for all {there} tx queues: {why}", interface.name);
@@ -241,15 +253,16 @@ fn why_one_queue(policy: &Resolved, engine: Engine, tx_queues: u32, runs: bool) 
     if let Some(needs) = policy.needs_one_queue() {
         return Some(needs.why);
     }
-    let is_ordered = policy.is_limited() && policy.scheduler == Scheduler::STRICT_PRIORITY;
+    let is_ordered = policy.network.is_none() && policy.is_limited() && policy.scheduler == Scheduler::STRICT_PRIORITY;
     if is_ordered && policy.queues != LinkQueues::All {
         return Some("there an urgent packet waits for no other queue".to_owned());
     }
     if !policy.is_limited() {
         return (tx_queues > MOST_QUEUES).then(|| format!("at most {MOST_QUEUES} queues have a scheduler each"));
     }
-    if tx_queues > MOST_SHARING {
-        return Some(format!("at most {MOST_SHARING} share a rate"));
+    let most = if policy.network.is_some() { abi::SL_SHARED_TREES } else { MOST_SHARING };
+    if tx_queues > most {
+        return Some(format!("at most {most} share a rate"));
     }
     if policy.queues == LinkQueues::All || runs {
         return None;
@@ -382,6 +395,7 @@ mod tests {
             codel: true,
             clsact: true,
             ifb: true,
+            skbedit: true,
         };
         plan(&policy, &interface, &features, &Options { engine, ..Options::default() }, "noqueue")
     }
@@ -409,7 +423,13 @@ mod tests {
         let policy = sluice_policy::parse(&sluice_policy::Source::new("test.json", text)).expect("a valid policy");
         let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
         let interface = Interface { tx_queues, ..one_queue() };
-        several_queues(&policy, Engine::Qdisc, &interface, &options, root)
+        several_queues(
+            &policy,
+            Engine::Qdisc,
+            &interface,
+            (&Features { skbedit: true, ..Features::by_types() }, &options),
+            root,
+        )
     }
 
     fn weighted(link: &str) -> String {

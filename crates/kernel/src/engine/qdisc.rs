@@ -54,12 +54,7 @@ impl Driver for BpfQdisc {
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
-        let record = at.record;
-        if record.queues == 0 {
-            return replace_root(&record.interface, &record.qdisc);
-        }
-        replace_root(&record.interface, &format!("handle {MQ_HANDLE} mq"))?;
-        install_children(record, &(1..=record.queues).collect::<Vec<_>>())
+        install(at.record)
     }
 
     fn install_arrivals(&self, at: &Placed<'_>, _: Rate) -> Result<()> {
@@ -110,11 +105,11 @@ impl Driver for BpfQdisc {
     }
 
     fn makes(&self, root: &Qdisc) -> bool {
-        is_name(&root.kind) || (root.kind == "mq" && root.handle == MQ_HANDLE)
+        makes(root)
     }
 
     fn is_root(&self, record: &Record, root: &Qdisc) -> bool {
-        root.kind == record.qdisc || (record.queues > 0 && root.kind == "mq" && root.handle == MQ_HANDLE)
+        is_root(record, root)
     }
 
     fn knows_hosts(&self) -> bool {
@@ -155,6 +150,29 @@ pub(super) fn register(record: &mut Record, pins: &Path, object: impl Fn() -> Re
     }
     Err(Error::system(format!("all {NAMES} names for a qdisc are taken"))
         .help("`sluice status` lists the managed interfaces"))
+}
+
+/// Puts the qdisc of a record at the root of its interface, or below mq at each of the queues.
+pub(super) fn install(record: &Record) -> Result<()> {
+    if record.queues == 0 {
+        return replace_root(&record.interface, &record.qdisc);
+    }
+    replace_root(&record.interface, &format!("handle {MQ_HANDLE} mq"))?;
+    install_children(record, &(1..=record.queues).collect::<Vec<_>>())
+}
+
+fn is_our_mq(root: &Qdisc) -> bool {
+    root.kind == "mq" && root.handle == MQ_HANDLE
+}
+
+/// Whether a root qdisc is one that `install` makes.
+pub(super) fn makes(root: &Qdisc) -> bool {
+    is_name(&root.kind) || is_our_mq(root)
+}
+
+/// Whether a root qdisc is the one of a record.
+pub(super) fn is_root(record: &Record, root: &Qdisc) -> bool {
+    root.kind == record.qdisc || (record.queues > 0 && is_our_mq(root))
 }
 
 /// Puts a qdisc at the root of a device.

@@ -79,9 +79,9 @@ impl Driver for TcTree {
     fn change(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        let running = maps.running();
+        let running = maps.first().running();
         // Other programs can remove classes of HTB.
-        if !maps.is_whole() || !has_classes_of(&at.record.interface, &running)? {
+        if !maps.first().is_whole() || !has_classes_of(&at.record.interface, &running)? {
             return rebuild(at, &wanted, &maps);
         }
         let owners = running.owners_in_use(&running, &maps.owners());
@@ -94,7 +94,7 @@ impl Driver for TcTree {
             tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes))?;
         }
         maps.set_owners(&numbers.owners);
-        maps.keep(&running.after(&changes))?;
+        maps.first().keep(&running.after(&changes))?;
         wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
@@ -106,24 +106,24 @@ impl Driver for TcTree {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.numbers_in_force(at, &maps)?;
-        let running = maps.running();
+        let running = maps.first().running();
         let table = wanted.table(&numbers, &running)?;
         let changes = running.changes_to(&table);
         if changes.is_empty() {
             return Ok(());
         }
         tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes))?;
-        maps.keep(&running.after(&changes))
+        maps.first().keep(&running.after(&changes))
     }
 
     /// Removes the HTB classes that the policy lacks, which no address leads to any more.
     fn prune(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        if !maps.is_whole() {
+        if !maps.first().is_whole() {
             return rebuild(at, &wanted, &maps);
         }
-        let running = maps.running();
+        let running = maps.first().running();
         let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
         let changes = running.removals(&numbers.gone(), |_| false);
         if changes.is_empty() {
@@ -132,7 +132,7 @@ impl Driver for TcTree {
         let nodes = changes.iter().filter(|change| change.kind == sluice_abi::SL_CHANGE_REMOVE);
         let gone: Vec<u32> = nodes.map(|change| change.at).collect();
         tell(&maps, &htb_tree::remove(&gone, &at.record.interface))?;
-        maps.keep(&running.after(&changes))
+        maps.first().keep(&running.after(&changes))
     }
 
     /// Fails unless HTB has a class for each node of the policy and no other, and the address table has its prefixes.
@@ -152,11 +152,11 @@ impl Driver for TcTree {
     }
 
     fn is_whole(&self, pins: &Path) -> bool {
-        TreeMaps::open(pins).is_ok_and(|maps| maps.is_whole())
+        TreeMaps::open(pins).is_ok_and(|maps| maps.first().is_whole())
     }
 
     fn has_its_classes(&self, record: &Record, pins: &Path) -> Result<bool> {
-        has_classes_of(&record.interface, &TreeMaps::open(pins)?.running())
+        has_classes_of(&record.interface, &TreeMaps::open(pins)?.first().running())
     }
 
     fn keeps_packets(&self) -> bool {
@@ -229,14 +229,14 @@ fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> 
     lines.push(tc::classifier(device, at.pins, CLASSIFIER));
     tell(maps, &lines)?;
     maps.set_owners(&numbers.owners);
-    maps.keep(&table)?;
+    maps.first().keep(&table)?;
     wanted.lead(&numbers, maps, (&groups, &hosts))
 }
 
 /// Has tc carry out these lines. Until the caller keeps the tree that they make, HTB is known to be in between: a batch that fails or is killed
 /// has carried out a part of them.
 fn tell(maps: &TreeMaps, lines: &[String]) -> Result<()> {
-    maps.break_off();
+    maps.first().break_off();
     iproute::tc_batch(lines)?;
     fault::point("htb-told");
     Ok(())

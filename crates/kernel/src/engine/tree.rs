@@ -1,4 +1,6 @@
-//! Engine `qdisc` for a policy with subscribers: a tree of classes as a BPF qdisc at the root, which finds the leaf of a packet by its address.
+//! Engine `qdisc` for a policy with subscribers: a tree of classes as a BPF qdisc, which finds the leaf of a packet by its address. It is at the root, or
+//! there is one below mq at each tx queue; then they share the rate of the link, each has all nodes, and a filter leads packets to the tree of their leaf
+//! (`steering.rs`).
 //!
 //! The tree is built here and written before the qdisc is made. Later changes go through a ring to the qdisc, which makes them under its own lock:
 //! only the nodes that differ are touched, and packets stay queued. Each step compares the maps with the policy, so a step that was broken off is
@@ -7,7 +9,8 @@
 use crate::bpf::object::Loader;
 use crate::engine::early_leaf;
 use crate::engine::programs::Loading;
-use crate::engine::qdisc::{self, is_name};
+use crate::engine::qdisc;
+use crate::engine::steering;
 use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
 use crate::maps::tables;
@@ -21,7 +24,7 @@ use sluice_policy::Resolved;
 use sluice_policy::network::{Network, Way};
 use sluice_tables::Compiled;
 use sluice_tables::each_host::HostTable;
-use sluice_tables::tree::{NODES, Numbers, TreeError, TreeTable};
+use sluice_tables::tree::{NODES, Numbers, TreeError, TreeTable, part};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
@@ -47,6 +50,13 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { network, way, header_bytes: interface.header_bytes(), slots })
     }
 
+    /// The longest frame, as the link counts it.
+    fn frame_bytes(&self, interface: &Interface) -> u32 {
+        let framing = &self.network.framing;
+        let whole = i64::from(interface.mtu_bytes + self.header_bytes) + i64::from(framing.overhead_bytes);
+        whole.clamp(i64::from(framing.mpu_bytes.max(64)), 1 << 16) as u32
+    }
+
     /// Whether the leaf of a packet is found by its source, for the programs.
     pub fn by_source(&self) -> u32 {
         u32::from(self.way == Way::Up)
@@ -67,7 +77,8 @@ impl<'a> Wanted<'a> {
     pub fn fill(&self, pins: &Path, owners: &[u64], idle: Duration) -> Result<()> {
         let numbers = Numbers::of(self.network, owners).map_err(refused)?;
         let maps = TreeMaps::open(pins)?;
-        maps.keep(&self.table(&numbers, &TreeTable::empty())?)?;
+        let table = self.table(&numbers, &TreeTable::empty())?;
+        maps.instances.iter().try_for_each(|instance| instance.keep(&table))?;
         let addresses = sluice_tables::build_addresses(&numbers.addresses(self.network), random);
         let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
         tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
@@ -92,10 +103,12 @@ impl<'a> Wanted<'a> {
     /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its addresses.
     pub fn check(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
-        let running = maps.running();
         let numbers = Numbers::of(self.network, &maps.owners()).map_err(refused)?;
-        if !running.includes(&self.table(&numbers, &running)?) {
-            return wrong("the tree of classes is not the one that was written");
+        for instance in &maps.instances {
+            let running = instance.running();
+            if !running.includes(&self.table(&numbers, &running)?) {
+                return wrong("the tree of classes is not the one that was written");
+            }
         }
         if !maps.has_addresses(&numbers.addresses(self.network)) {
             return wrong("the table of addresses is not the one that was written");
@@ -128,58 +141,92 @@ impl Driver for TreeQdisc {
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let wanted = Wanted::of(record, loading.policy, interface)?;
-        let marks = record.split || record.marks;
+        let (marks, trees) = (record.split || record.marks, record.queues);
         qdisc::register(record, loading.pins, || {
             let mut loader = Loader::tree()?;
             loader.constant("sl_leaf_by_source", wanted.by_source())?;
             loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
             loader.constant("sl_marks", u32::from(marks))?;
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
+            if trees > 0 {
+                loader.constant("sl_trees", trees)?;
+                loader.entries("tree", trees)?;
+                loader.entries("changes", trees)?;
+                loader.entries("packets", trees * abi::SL_TREE_SLOTS)?;
+                loader.make("shared_trees", 1)?;
+                loader.make("tree_part", trees)?;
+            }
             Ok(loader)
+        })
+        .map_err(|error| match trees {
+            1.. if error.what.contains("no memory") => {
+                let bytes = u64::from(trees) * size_of::<abi::sl_tree>() as u64;
+                let what = format!("{}: {trees} trees of classes take {} MB", error.what, bytes / 1_000_000);
+                Error::system(what).help(format!(
+                    "write `\"queues\": \"one\"` into \"link\", or use fewer tx queues (ethtool -L {} combined N, or tx N)",
+                    interface.name
+                ))
+            }
+            _ => error,
         })?;
+        if trees > 0 {
+            let parts = tables::open(loading.pins, "tree_part")?;
+            let frame_bytes = wanted.frame_bytes(interface);
+            (0..trees).try_for_each(|n| tables::write(&parts, n, &part(n, trees, frame_bytes)))?;
+        }
         // A leaf without packets and debt owes nothing, so another host may have it at once.
         wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)?;
+        steering::load(record, wanted.by_source(), loading)?;
         early_leaf::load(record, wanted.by_source(), loading.pins)
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
-        qdisc::replace_root(&at.record.interface, &at.record.qdisc)
+        qdisc::install(at.record)
     }
 
     /// Adds what the tree lacks and changes what differs, then finds packets by the new addresses. What the policy lacks stays until `prune`.
     fn change(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        let (now, running) = maps.now_and_running();
-        let in_use = now.owners_in_use(&running, &maps.owners());
+        let (mut all, mut in_use) = (Vec::new(), vec![0; NODES]);
+        for instance in &maps.instances {
+            let (now, running) = instance.now_and_running();
+            let own = now.owners_in_use(&running, &maps.owners());
+            in_use.iter_mut().zip(own).for_each(|(all, own)| *all = own.max(*all));
+            all.push((instance, running));
+        }
         let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
-        let table = wanted.table(&numbers, &running)?;
+        let table = wanted.table(&numbers, &all[0].1)?;
         let groups = maps.hosts();
         let hosts = wanted.hosts(&numbers, &groups)?;
         maps.set_owners(&numbers.owners);
-        maps.make(&running.changes_to(&table))?;
+        all.iter().try_for_each(|(instance, running)| instance.make(&running.changes_to(&table)))?;
         wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
     fn can_adjust(&self, record: &Record, _: &Path, root: &str) -> bool {
-        root == record.qdisc
+        root == if record.queues > 0 { "mq" } else { &record.qdisc }
     }
 
     fn adjust(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.numbers_in_force(at, &maps)?;
-        let running = maps.running_part(&numbers.all_leaves());
-        maps.make(&running.changes_to(&wanted.table(&numbers, &running)?))
+        for instance in &maps.instances {
+            let running = instance.running_part(&numbers.all_leaves());
+            instance.make(&running.changes_to(&wanted.table(&numbers, &running)?))?;
+        }
+        Ok(())
     }
 
     /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.
     fn prune(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        let running = maps.running();
         let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
-        maps.make(&running.removals(&numbers.gone(), |leaf| maps.has_packets(leaf)))
+        let gone = numbers.gone();
+        let has_packets = |leaf| maps.has_packets(leaf);
+        maps.instances.iter().try_for_each(|instance| instance.make(&instance.running().removals(&gone, has_packets)))
     }
 
     fn verify(&self, at: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {
@@ -191,11 +238,11 @@ impl Driver for TreeQdisc {
     }
 
     fn makes(&self, root: &Qdisc) -> bool {
-        is_name(&root.kind)
+        qdisc::makes(root)
     }
 
     fn is_root(&self, record: &Record, root: &Qdisc) -> bool {
-        root.kind == record.qdisc
+        qdisc::is_root(record, root)
     }
 }
 

@@ -39,126 +39,81 @@ fn sparse_tree() -> Box<abi::sl_tree> {
     tree
 }
 
-/// The pinned maps of a tree.
-pub(crate) struct TreeMaps {
+/// A tree of the pinned maps: the only one, or one of those of an interface's tx queues, which have the same configuration.
+pub(crate) struct Instance {
     tree: Words,
     /// The changes that wait for the qdisc; none: no program runs the tree.
     ring: Option<Words>,
+    /// The process that runs the tree. None: a qdisc does.
+    worker: Option<Workers>,
+}
+
+/// The pinned maps of the trees of an interface.
+pub(crate) struct TreeMaps {
+    /// The tree of each tx queue, or the only one.
+    pub instances: Vec<Instance>,
     addresses: Words,
     hosts: Words,
     owners: Words,
-    /// The process that runs the tree. None: a qdisc does.
-    worker: Option<Workers>,
+    /// The link that several trees share, whose first word is its bucket.
+    shared: Option<Words>,
 }
 
 impl TreeMaps {
     /// Opens the maps that are pinned in a directory.
     pub fn open(pins: &Path) -> Result<TreeMaps> {
         let map = |name: &str| tables::open(pins, name);
+        let trees = Words::of_each::<abi::sl_tree>(&map("tree")?)?;
+        let rings = match pins.join("changes").exists() {
+            true => Words::of_each::<abi::sl_tree_changes>(&map("changes")?)?,
+            false => Vec::new(),
+        };
+        let mut rings = rings.into_iter();
+        let instance = |tree| Ok(Instance { tree, ring: rings.next(), worker: Workers::open_if_there(pins)? });
         Ok(TreeMaps {
-            tree: Words::of::<abi::sl_tree>(&map("tree")?)?,
-            ring: pins
-                .join("changes")
-                .exists()
-                .then(|| Words::of::<abi::sl_tree_changes>(&map("changes")?))
-                .transpose()?,
+            instances: trees.into_iter().map(instance).collect::<Result<_>>()?,
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
             hosts: Words::of::<abi::sl_each_host>(&map("hosts")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
-            worker: Workers::open_if_there(pins)?,
+            shared: match pins.join("shared_trees").exists() {
+                true => Some(Words::of::<abi::sl_shared_trees>(&map("shared_trees")?)?),
+                false => None,
+            },
         })
     }
 
-    /// A copy of what configures the tree, and of its counters. Packets, flows and wheels are left out.
-    pub fn copy(&self) -> Box<abi::sl_tree> {
-        let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
-        self.copy_into(&mut copy);
-        copy
-    }
-
-    /// As [`TreeMaps::copy`], into an earlier copy, or zeroes.
-    pub fn copy_into(&self, copy: &mut abi::sl_tree) {
-        let head = 0..offset_of!(abi::sl_tree, wheel);
-        let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
-        let node = offset_of!(abi::sl_tree, node);
-        let nodes = node..node + tree::NODES * size_of::<abi::sl_node>();
-        // With the parts of divided leaves, and the kinds of queues.
-        let leaves = offset_of!(abi::sl_tree, leaf)..offset_of!(abi::sl_tree, slot);
-        for part in [head, inner, nodes, leaves] {
-            self.tree.copy_to(&mut *copy, part);
+    /// A copy of what configures the trees, with the counters of all of them together, and with the bucket that they share; into an earlier copy, or
+    /// zeroes. `of_each` sees each tree.
+    pub fn copy_into(&self, all: &mut abi::sl_tree, mut of_each: impl FnMut(&abi::sl_tree)) {
+        let [first, others @ ..] = &self.instances[..] else { return };
+        first.copy_into(all);
+        of_each(all);
+        let mut copy: Option<Box<abi::sl_tree>> = None;
+        for other in others {
+            let copy = copy.get_or_insert_with(abi::boxed_zeroed);
+            other.copy_into(copy);
+            of_each(copy);
+            add_counts(all, copy);
+        }
+        if let Some(shared) = &self.shared {
+            all.node[tree::LINK as usize].bucket[abi::SL_TURN_SHARED as usize].tat_64ths = shared.load(0);
         }
     }
 
-    /// As [`TreeMaps::running`], of the link, the sites and these leaves only, with the kinds of queues of all leaves.
-    pub fn running_part(&self, leaves: &[u32]) -> TreeTable {
-        let waiting = self.waiting();
-        let mut copy = sparse_tree();
-        let node = |number: usize| offset_of!(abi::sl_tree, node) + number * size_of::<abi::sl_node>();
-        let leaf = |number: usize| offset_of!(abi::sl_tree, leaf) + number * size_of::<abi::sl_leaf>();
-        let inner = |number: usize| offset_of!(abi::sl_tree, inner) + number * size_of::<abi::sl_inner>();
-        let parts = |number: usize| offset_of!(abi::sl_tree, parts) + number * size_of::<abi::sl_parts>();
-        let queues = offset_of!(abi::sl_tree, queue)..offset_of!(abi::sl_tree, slot);
-        let sites = node(tree::LINK as usize)..node(tree::NODES);
-        let disciplines = inner(tree::LINK as usize)..inner(tree::NODES);
-        for part in [0..offset_of!(abi::sl_tree, wheel), disciplines, queues, sites] {
-            self.tree.copy_to(&mut *copy, part);
-        }
-        let own = leaves.iter().copied().chain([tree::NOBODY]);
-        // The word with the kind of a leaf's queue.
-        let kind = leaf(0) + offset_of!(abi::sl_leaf, limit_pkts);
-        self.tree.copy_each_to(&mut *copy, kind, size_of::<abi::sl_leaf>(), tree::LINK as usize);
-        for number in own.clone().map(|number| number as usize) {
-            for all in [&node as &dyn Fn(usize) -> usize, &inner, &parts, &leaf] {
-                self.tree.copy_to(&mut *copy, all(number)..all(number + 1));
-            }
-        }
-        TreeTable::read_part(&copy, own.chain(tree::LINK..tree::NODES as u32)).after(&waiting)
+    /// The only tree, or the first one.
+    pub fn first(&self) -> &Instance {
+        &self.instances[0]
     }
 
-    /// The configuration that the tree has once the changes are made that wait.
-    pub fn running(&self) -> TreeTable {
-        // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
-        let waiting = self.waiting();
-        TreeTable::read(&self.copy()).after(&waiting)
-    }
-
-    /// The configuration that the tree has now, and the one that it has once the changes are made that wait.
-    pub fn now_and_running(&self) -> (TreeTable, TreeTable) {
-        let waiting = self.waiting();
-        let now = TreeTable::read(&self.copy());
-        let running = now.clone().after(&waiting);
-        (now, running)
-    }
-
-    /// Whether the tree has the leaf of nobody, as each one has that was kept whole.
-    pub fn is_whole(&self) -> bool {
-        NOBODY_WORDS.clone().any(|word| self.tree.load(word) != 0)
-    }
-
-    /// Takes the leaf of nobody from the tree, until one is kept again. No program runs it.
-    pub fn break_off(&self) {
-        NOBODY_WORDS.clone().for_each(|word| self.tree.store(word, 0));
-    }
-
-    /// Makes the tree one with this configuration, without packets. No program runs it.
-    pub fn keep(&self, table: &TreeTable) -> Result<()> {
-        let tree = table.build();
-        let tree = tree.map_err(|node| Error::system(format!("the tree of classes refuses node {node}")))?;
-        self.tree.copy_from(tree.state());
-        Ok(())
-    }
-
-    /// Whether a leaf has packets.
+    /// Whether a leaf has packets, in any tree.
     pub fn has_packets(&self, leaf: u32) -> bool {
-        let at = offset_of!(abi::sl_tree, leaf) + leaf as usize * size_of::<abi::sl_leaf>();
-        let first = self.tree.load(at / 8).to_ne_bytes();
-        first[..4] != [0; 4]
+        self.instances.iter().any(|instance| instance.has_packets(leaf))
     }
 
     /// Waits until nothing uses what was read of the maps before.
     fn wait(&self) {
         wait_for_readers();
-        if let Some(worker) = &self.worker {
+        if let Some(worker) = self.instances.first().and_then(|instance| instance.worker.as_ref()) {
             worker.await_turn();
         }
     }
@@ -248,6 +203,115 @@ impl TreeMaps {
         let table = Addresses::open(self.addresses.all(), Programs);
         let is: HashMap<Address, u16> = table.entries().collect();
         is.len() == addresses.len() && addresses.iter().all(|(address, leaf)| is.get(address) == Some(leaf))
+    }
+}
+
+impl Instance {
+    /// A copy of what configures the tree, and of its counters. Packets, flows and wheels are left out.
+    pub fn copy(&self) -> Box<abi::sl_tree> {
+        let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
+        self.copy_into(&mut copy);
+        copy
+    }
+
+    /// The same, into an earlier copy, or zeroes.
+    fn copy_into(&self, copy: &mut abi::sl_tree) {
+        let head = 0..offset_of!(abi::sl_tree, wheel);
+        let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
+        let node = offset_of!(abi::sl_tree, node);
+        let nodes = node..node + tree::NODES * size_of::<abi::sl_node>();
+        // With the parts of divided leaves, and the kinds of queues.
+        let leaves = offset_of!(abi::sl_tree, leaf)..offset_of!(abi::sl_tree, slot);
+        for part in [head, inner, nodes, leaves] {
+            self.tree.copy_to(copy, part);
+        }
+    }
+
+    /// As [`TreeMaps::running`], of the link, the sites and these leaves only, with the kinds of queues of all leaves.
+    pub fn running_part(&self, leaves: &[u32]) -> TreeTable {
+        let waiting = self.waiting();
+        let mut copy = sparse_tree();
+        let node = |number: usize| offset_of!(abi::sl_tree, node) + number * size_of::<abi::sl_node>();
+        let leaf = |number: usize| offset_of!(abi::sl_tree, leaf) + number * size_of::<abi::sl_leaf>();
+        let inner = |number: usize| offset_of!(abi::sl_tree, inner) + number * size_of::<abi::sl_inner>();
+        let parts = |number: usize| offset_of!(abi::sl_tree, parts) + number * size_of::<abi::sl_parts>();
+        let queues = offset_of!(abi::sl_tree, queue)..offset_of!(abi::sl_tree, slot);
+        let sites = node(tree::LINK as usize)..node(tree::NODES);
+        let disciplines = inner(tree::LINK as usize)..inner(tree::NODES);
+        for part in [0..offset_of!(abi::sl_tree, wheel), disciplines, queues, sites] {
+            self.tree.copy_to(&mut *copy, part);
+        }
+        let own = leaves.iter().copied().chain([tree::NOBODY]);
+        // The word with the kind of a leaf's queue.
+        let kind = leaf(0) + offset_of!(abi::sl_leaf, limit_pkts);
+        self.tree.copy_each_to(&mut *copy, kind, size_of::<abi::sl_leaf>(), tree::LINK as usize);
+        for number in own.clone().map(|number| number as usize) {
+            for all in [&node as &dyn Fn(usize) -> usize, &inner, &parts, &leaf] {
+                self.tree.copy_to(&mut *copy, all(number)..all(number + 1));
+            }
+        }
+        TreeTable::read_part(&copy, own.chain(tree::LINK..tree::NODES as u32)).after(&waiting)
+    }
+
+    /// The configuration that the tree has once the changes are made that wait.
+    pub fn running(&self) -> TreeTable {
+        // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
+        let waiting = self.waiting();
+        TreeTable::read(&self.copy()).after(&waiting)
+    }
+
+    /// The configuration that the tree has now, and the one that it has once the changes are made that wait.
+    pub fn now_and_running(&self) -> (TreeTable, TreeTable) {
+        let waiting = self.waiting();
+        let now = TreeTable::read(&self.copy());
+        let running = now.clone().after(&waiting);
+        (now, running)
+    }
+
+    /// Whether the tree has the leaf of nobody, as each one has that was kept whole.
+    pub fn is_whole(&self) -> bool {
+        NOBODY_WORDS.clone().any(|word| self.tree.load(word) != 0)
+    }
+
+    /// Takes the leaf of nobody from the tree, until one is kept again. No program runs it.
+    pub fn break_off(&self) {
+        NOBODY_WORDS.clone().for_each(|word| self.tree.store(word, 0));
+    }
+
+    /// Makes the tree one with this configuration, without packets. No program runs it.
+    pub fn keep(&self, table: &TreeTable) -> Result<()> {
+        let tree = table.build();
+        let tree = tree.map_err(|node| Error::system(format!("the tree of classes refuses node {node}")))?;
+        self.tree.copy_from(tree.state());
+        Ok(())
+    }
+
+    /// Whether a leaf has packets.
+    pub fn has_packets(&self, leaf: u32) -> bool {
+        let at = offset_of!(abi::sl_tree, leaf) + leaf as usize * size_of::<abi::sl_leaf>();
+        let first = self.tree.load(at / 8).to_ne_bytes();
+        first[..4] != [0; 4]
+    }
+}
+
+/// Adds the counters and the backlogs of leaves, and takes the buckets of nodes that have moved further: a leaf's packets come to one tree.
+fn add_counts(to: &mut abi::sl_tree, from: &abi::sl_tree) {
+    for (to, from) in to.leaf.iter_mut().zip(&from.leaf) {
+        if to.sent_pkts < from.sent_pkts {
+            to.wait_ns = from.wait_ns;
+        }
+        to.pkts += from.pkts;
+        to.backlog_bytes = to.backlog_bytes.wrapping_add(from.backlog_bytes);
+        to.marked_pkts = to.marked_pkts.wrapping_add(from.marked_pkts);
+        to.dropped_pkts.iter_mut().zip(from.dropped_pkts).for_each(|(to, from)| *to = to.wrapping_add(from));
+        to.sent_pkts += from.sent_pkts;
+        to.sent_bytes += from.sent_bytes;
+        to.early_pkts += from.early_pkts;
+    }
+    for (to, from) in to.node.iter_mut().zip(&from.node) {
+        for (to, from) in to.bucket.iter_mut().zip(&from.bucket) {
+            to.tat_64ths = to.tat_64ths.max(from.tat_64ths);
+        }
     }
 }
 

@@ -256,6 +256,7 @@ impl Pinned {
             Counters::Tree(_) if queued => {
                 if let Some(tree) = tree {
                     totals.link_fill = tree.add_to(&mut classes, self.policy.default_class);
+                    totals.tx_queues.clone_from(&tree.tx_queues);
                     // Each subscriber's queue has its own.
                     for class in &mut classes {
                         (class.limit_pkts, class.target_us) = (None, None);

@@ -1,6 +1,6 @@
 //! The state of a tree of classes: its sites and subscribers, as they are counted.
 
-use super::{ClassStatus, Count, add_drops};
+use super::{ClassStatus, Count, TxQueueStatus, add_drops};
 use crate::engine::tc_tree;
 use crate::maps::tree::TreeMaps;
 use crate::record::{Engine, Record};
@@ -191,6 +191,17 @@ impl Kept {
     }
 }
 
+/// The sums of the tree of a tx queue over its leaves. A divided leaf counts what its parts do.
+fn tx_queue(tree: &abi::sl_tree) -> TxQueueStatus {
+    let mut own = TxQueueStatus::default();
+    for leaf in tree.leaf.iter().filter(|leaf| u32::from(leaf.queue) != abi::SL_LEAF_DIVIDED) {
+        own.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
+        own.dropped.pkts += leaf.dropped_pkts.iter().map(|pkts| u64::from(*pkts)).sum::<u64>();
+        own.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
+    }
+    own
+}
+
 /// A tree at one moment.
 pub(crate) struct Snapshot<'a> {
     network: &'a Network,
@@ -199,6 +210,8 @@ pub(crate) struct Snapshot<'a> {
     way: Way,
     numbers: Arc<Numbers>,
     tree: Box<abi::sl_tree>,
+    /// The sums of each of several trees.
+    pub tx_queues: Vec<TxQueueStatus>,
     hosts: Vec<Host>,
     /// Whether a qdisc or a process of ours runs the tree: then buckets are filled, and drops have reasons.
     runs: bool,
@@ -216,13 +229,17 @@ impl<'a> Snapshot<'a> {
     ) -> Result<Snapshot<'a>> {
         let numbers = kept.numbers(network, maps.owners())?;
         let (mut tree, runs) = (kept.tree.take().unwrap_or_else(abi::boxed_zeroed), record.engine != Engine::Tc);
-        maps.copy_into(&mut tree);
+        let mut tx_queues = Vec::new();
+        maps.copy_into(&mut tree, |own| tx_queues.push(tx_queue(own)));
+        (0..).zip(&mut tx_queues).for_each(|(number, own): (u16, &mut TxQueueStatus)| own.queue = number);
+        // The only tree is no tx queue's.
+        tx_queues.truncate(if tx_queues.len() > 1 { tx_queues.len() } else { 0 });
         if !runs {
             tc_tree::add_counts(&mut tree, &record.interface)?;
         }
         let now_ns = clock::monotonic().as_nanos() as u64;
         let hosts = hosts(maps, network, &numbers, &tree, now_ns);
-        Ok(Snapshot { network, addresses, way, numbers, tree, hosts, runs, now_ns })
+        Ok(Snapshot { network, addresses, way, numbers, tree, tx_queues, hosts, runs, now_ns })
     }
 
     /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the

@@ -1,8 +1,8 @@
 //! The shapers that a card has itself, as netlink's families `net-shaper` (Documentation/netlink/specs/net_shaper.yaml, from Linux 6.13 on) and `devlink`
 //! (Documentation/netlink/specs/devlink.yaml) tell it. Nothing is set here.
 
-use crate::system::generic_netlink::{Family, attribute, attributes};
-use crate::system::netlink::{text, word};
+use crate::system::generic_netlink::{Family, attributes};
+use crate::system::netlink::{attribute, text, word};
 use std::fmt;
 
 // include/uapi/linux/net_shaper.h

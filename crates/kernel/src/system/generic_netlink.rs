@@ -1,6 +1,6 @@
 //! Asks families of generic netlink (linux/genetlink.h), which have names and no fixed numbers.
 
-use crate::system::netlink::{Failure, ask_by, attributes_of};
+use crate::system::netlink::{Failure, ask_by, attribute, attributes_of};
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_GENERIC;
 use std::io;
@@ -47,17 +47,6 @@ impl Family {
 /// The attributes of a message of a family. None: it is cut short.
 pub(super) fn attributes(message: &[u8]) -> Option<impl Iterator<Item = netlink_packet_core::NlaBuffer<&[u8]>>> {
     message.get(GENLMSGHDR_BYTES..).map(attributes_of)
-}
-
-/// An attribute, as a request has it.
-pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = 4 + value.len();
-    let mut bytes = Vec::with_capacity(length.next_multiple_of(4));
-    bytes.extend((length as u16).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(length.next_multiple_of(4), 0);
-    bytes
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! newer kernel's answers can be read.
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NlaBuffer, NlasIterator,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
+    NlaBuffer, NlasIterator,
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use sluice_error::{Error, Result};
@@ -148,6 +149,26 @@ pub(super) struct Answers {
     interrupted: bool,
 }
 
+/// Makes a filter, or replaces the one that has its handle.
+pub(super) fn make_filter(request: &[u8]) -> std::io::Result<()> {
+    match ask(libc::RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_ACK, request) {
+        Ok(_) => Ok(()),
+        Err(Failure::Socket(error) | Failure::Kernel(error)) => Err(error),
+        Err(Failure::Unreadable) => Err(std::io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// An attribute, as a request has it.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = 4 + value.len();
+    let mut bytes = Vec::with_capacity(length.next_multiple_of(4));
+    bytes.extend((length as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(length.next_multiple_of(4), 0);
+    bytes
+}
+
 fn ask(kind: u16, flags: u16, request: &[u8]) -> std::result::Result<Answers, Failure> {
     ask_by(NETLINK_ROUTE, kind, flags, request)
 }
@@ -176,6 +197,9 @@ pub(super) fn ask_by(protocol: isize, kind: u16, flags: u16, request: &[u8]) -> 
                 NLMSG_DONE => return Ok(answers),
                 NLMSG_ERROR => {
                     let code = word(message.payload(), 0).ok_or(Failure::Unreadable)? as i32;
+                    if code == 0 {
+                        return Ok(answers);
+                    }
                     return Err(Failure::Kernel(std::io::Error::from_raw_os_error(-code)));
                 }
                 _ => answers.messages.push(message.payload().to_vec()),

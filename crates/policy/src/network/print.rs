@@ -118,7 +118,13 @@ fn named(name: &str, fields: &Fields) -> String {
 fn link_fields(policy: &NetworkPolicy) -> Fields {
     let own = &policy.link;
     let mut fields = rates([("rate", &own.rate)]);
-    let rest = Link { framing: own.framing, burst: own.burst, split_gso: own.split_gso, ..Link::default() };
+    let rest = Link {
+        framing: own.framing,
+        burst: own.burst,
+        split_gso: own.split_gso,
+        queues: own.queues,
+        ..Link::default()
+    };
     fields.extend(link(&rest));
     fields
 }

@@ -118,16 +118,12 @@ fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
         let finding = Diagnostic::error(Kind::Conflict, title).at(place, "a class tree queues departures only");
         reader.report(finding.help("remove it, or write the classes without \"parent\""));
     }
-    if let Some(place) = reader.spans.get(&format!("{}/queues", field.path)).cloned() {
-        let finding = Diagnostic::error(Kind::Conflict, "\"queues\" is not supported in a class tree");
-        let finding = finding.at(place, "a class tree has one queue with one lock");
-        reader.report(finding.help("remove it, or write the classes without \"parent\""));
-    }
     Some(NetworkLink {
         rate: EachWay::both(own.rate),
         framing: own.framing,
         burst: own.burst,
         split_gso: own.split_gso,
+        queues: own.queues,
     })
 }
 

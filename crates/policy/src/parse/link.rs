@@ -12,9 +12,14 @@ pub(super) fn read(reader: &mut Reader, field: &Field) -> Option<Link> {
     Some(Link {
         rate: object.get("rate").and_then(|field| reader.rate(field)),
         ingress_rate: object.get("ingress_rate").and_then(|field| reader.rate(field)),
-        queues: object.get("queues").and_then(|field| reader.choice(field, LinkQueues::NAMES)).unwrap_or_default(),
+        queues: queues(reader, &object),
         ..rest(reader, &object)
     })
+}
+
+/// Which tx queues are used.
+pub(super) fn queues(reader: &mut Reader, object: &Object) -> LinkQueues {
+    object.get("queues").and_then(|field| reader.choice(field, LinkQueues::NAMES)).unwrap_or_default()
 }
 
 /// The link but for its rates and tx queues.

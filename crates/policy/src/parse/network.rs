@@ -183,17 +183,13 @@ fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
         let finding = finding.at(field.key_span.clone(), "each direction is shaped where it departs");
         reader.report(finding.help("write `\"rate\": { \"down\": \"1gbit\", \"up\": \"200mbit\" }`"));
     }
-    if let Some(field) = object.get("queues") {
-        let finding = Diagnostic::error(Kind::Conflict, "\"queues\" in a policy with subscribers");
-        let finding = finding.at(field.key_span.clone(), "subscribers have one queue with one lock");
-        reader.report(finding.help("remove it"));
-    }
     let rest = link::rest(reader, &object);
     Some(NetworkLink {
         rate: rates(reader, &object, "rate"),
         framing: rest.framing,
         burst: rest.burst,
         split_gso: rest.split_gso,
+        queues: link::queues(reader, &object),
     })
 }
 

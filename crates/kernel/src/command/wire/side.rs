@@ -106,7 +106,7 @@ impl Side {
             Some(way) => {
                 // A process that was killed may have left the tree in the middle of a step.
                 if worker.last_seen_ns(receive_queue) != 0 {
-                    worker.count_lost(receive_queue, TreeMaps::open(&pins)?.rebuild()?);
+                    worker.count_lost(receive_queue, TreeMaps::open(&pins)?.first().rebuild()?);
                 }
                 Queue::Tree(TreeQueue {
                     tree: Written::of_this_version(&tables::open(&pins, "tree")?)?,

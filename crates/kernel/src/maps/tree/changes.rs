@@ -1,6 +1,6 @@
 //! The changes of a tree that wait in its ring, until the qdisc makes them, or the process of a wire.
 
-use super::TreeMaps;
+use super::Instance;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_tables::tree::TreeTable;
@@ -23,7 +23,7 @@ struct Progress {
     refused: u64,
 }
 
-impl TreeMaps {
+impl Instance {
     /// The changes that wait for the qdisc.
     pub(super) fn waiting(&self) -> Vec<abi::sl_tree_change> {
         let Progress { written, made, .. } = self.progress();
