@@ -32,5 +32,7 @@ struct sl_wire_meta {
 struct sl_wire_worker {
 	u64 seen_ns; /* CLOCK_MONOTONIC; 0: there is none */
 	u64 lost_pkts; /* that it held when it died or was away, or could not send */
-	u64 pad[6]; /* a line of its own */
+	u64 port_wait_ns; /* in which packets waited since the port that they leave by had enough under way */
+	u64 port_limit_bytes; /* that this port may have under way (sched/port_limit.h); 0: a number of packets was asked for */
+	u64 pad[4]; /* a line of its own */
 };

@@ -19,6 +19,7 @@ fn main() {
         .header(abi.join("hierarchy_trace.h").to_string_lossy())
         .header(abi.join("instance.h").to_string_lossy())
         .header(abi.join("pipes.h").to_string_lossy())
+        .header(abi.join("port_limit.h").to_string_lossy())
         .header(abi.join("shared_credit.h").to_string_lossy())
         .header(abi.join("shared_tree.h").to_string_lossy())
         .header(abi.join("telemetry.h").to_string_lossy())

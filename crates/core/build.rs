@@ -16,6 +16,7 @@ fn main() {
         "src/native.c",
         "src/pipes.c",
         "src/police.c",
+        "src/port_limit.c",
         "src/shared_credit.c",
         "src/shared_tree.c",
     ];

@@ -30,6 +30,8 @@ pub enum Need {
     Tun,
     /// Sockets of AF_XDP.
     Xsk,
+    /// A veth that refuses frames which its other end has no room for, and does not drop them.
+    RefusingVeth,
     Bridge,
     /// Connection tracking, and address translation.
     Conntrack,
@@ -45,7 +47,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 20] = [
+    const ALL: [Need; 21] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -59,6 +61,7 @@ impl Need {
         Need::Vlan,
         Need::Tun,
         Need::Xsk,
+        Need::RefusingVeth,
         Need::Bridge,
         Need::Conntrack,
         Need::Systemd,
@@ -83,6 +86,7 @@ impl Need {
             Need::Vlan => "no VLAN",
             Need::Tun => "no tun",
             Need::Xsk => "no AF_XDP",
+            Need::RefusingVeth => "veths drop",
             Need::Bridge => "no bridge",
             Need::Conntrack => "no NAT",
             Need::Systemd => "no systemd-analyze",
@@ -108,6 +112,7 @@ impl Need {
             Need::Vlan => in_scratch("ip link add v0 type veth; ip link add link v0 name probe type vlan id 5"),
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
             Need::Xsk => has_symbol("xsk_map_delete_elem") || has_symbol("xsk_generic_rcv"),
+            Need::RefusingVeth => release() >= (6, 16),
             Need::Bridge => in_scratch("ip link add probe type bridge"),
             Need::Conntrack => has_symbol("nf_nat_inet_fn") && on_path("nft"),
             Need::Systemd => on_path("systemd-analyze"),

@@ -66,6 +66,14 @@ pub struct Direction {
     #[serde(default)]
     pub tx_queues: Vec<TxQueue>,
     pub lost: Option<Packets>,
+    pub port: Option<Port>,
+}
+
+/// The interface by which a wire sends.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Port {
+    pub wait_s: f64,
+    pub limit_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -44,6 +44,7 @@ pod!(
     sl_tree_trace,
     sl_backpressure,
     sl_level_backpressure,
+    sl_port_limit,
     sl_pipes,
     sl_shared_link,
     sl_shared_trees,

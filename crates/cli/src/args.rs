@@ -16,6 +16,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
+use sluice_wire::Most;
 use std::path::PathBuf;
 
 /// Low latency on a full link: programmable packet scheduling and quality of service for Linux.
@@ -327,9 +328,22 @@ pub struct Wire {
     /// Ask the drivers for packets while there are any (SO_PREFER_BUSY_POLL); takes more processor time
     #[arg(long)]
     pub busy_poll: bool,
+    /// What an interface may have to send at a time, packets, 1 to 2048; auto: as little as keeps it busy, which is found out
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = port_limit)]
+    pub port_limit: Most,
     /// Print notes too
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+fn port_limit(text: &str) -> Result<Most, String> {
+    if text == "auto" {
+        return Ok(Most::Found);
+    }
+    match text.parse() {
+        Ok(number) if (1..=sluice_wire::PLACES).contains(&number) => Ok(Most::Packets(number)),
+        _ => Err(format!("write auto, or a number of packets from 1 to {}", sluice_wire::PLACES)),
+    }
 }
 
 /// The threads of a wire; none: as many as there are receive queues.

@@ -28,6 +28,7 @@ pub fn run(args: &Lab, color: bool) -> Result<(), Failure> {
         LabCommand::Check { files } => check(files),
         LabCommand::Frames(args) => frames::send(args),
         LabCommand::Observe(args) => frames::observe(args),
+        LabCommand::Card(args) => frames::card(args),
         LabCommand::Guest { job, directory } => Ok(campaign::guest(&program()?, job, directory)?),
     }
 }

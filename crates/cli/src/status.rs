@@ -110,6 +110,9 @@ fn text(status: &Status, queues: bool, color: bool) -> String {
             if let Some(lost) = direction.lost.filter(|lost| lost.pkts > 0) {
                 lines.push(format!("  lost by the wire: {} packets", lost.pkts));
             }
+            if let Some(port) = direction.port.filter(|port| port.wait_s > 0.0) {
+                lines.push(format!("  packets waited for the interface on the other side: {:.3} s", port.wait_s));
+            }
         }
     }
     if let Some(tree) = &status.tree {

@@ -10,7 +10,7 @@ use sd_notify::NotifyState;
 use sluice_kernel::{Done, Engine, UpRequest, wire};
 use sluice_policy::network::Way;
 use sluice_policy::{Context, Diagnostics, Rate};
-use sluice_wire::{Ended, Noticed, Wire};
+use sluice_wire::{Ended, Most, Noticed, Wire};
 
 pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -42,7 +42,7 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
         }
         None => claim.require(names, args.workers.0)?,
     }
-    let ended = move_packets(names, args.busy_poll, &interrupt);
+    let ended = move_packets(names, args.busy_poll, args.port_limit, &interrupt);
     match ended {
         Ok(Ended::Asked) => {
             claim.unmake()?;
@@ -66,8 +66,8 @@ pub fn run(args: &Arguments, color: bool) -> Result<(), Failure> {
     }
 }
 
-fn move_packets(names: [&str; 2], busy_poll: bool, interrupt: &Interrupt) -> Result<Ended, Failure> {
-    let mut wire = Wire::open(names, busy_poll)?;
+fn move_packets(names: [&str; 2], busy_poll: bool, most: Most, interrupt: &Interrupt) -> Result<Ended, Failure> {
+    let mut wire = Wire::open(names, busy_poll, most)?;
     for (name, zero_copy) in names.iter().zip(wire.zero_copy()?) {
         let how = if zero_copy {
             "its driver writes packets into our memory"

@@ -8,6 +8,7 @@ pub mod hierarchy;
 pub mod level_backpressure;
 pub mod pipes;
 pub mod police;
+pub mod port_limit;
 pub mod shared_credit;
 pub mod shared_tree;
 

@@ -1,12 +1,14 @@
-//! Live XDP frames (BPF_F_TEST_XDP_LIVE_FRAMES, from Linux 5.18) for the lab, and observers of packets as published work has them.
+//! Live XDP frames (BPF_F_TEST_XDP_LIVE_FRAMES, from Linux 5.18) for the lab, observers of packets as published work has them, and a slow card.
 //!
 //! A sender that makes an skb for each packet pays more than what it measures; the kernel sends these frames to a device in batches, as a driver
 //! that forwards by XDP does.
 
+mod card;
 pub mod live;
 mod observe;
 mod send;
 
+pub use card::{Card, Left, SentByCard, slow};
 pub use observe::{Observed, Way, observe};
 pub use send::{Frames, Sent, send};
 

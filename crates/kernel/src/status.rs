@@ -169,6 +169,19 @@ pub struct DirectionStatus {
     /// that was down. None: this is no wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Packets>,
+    /// The interface by which a wire sends what arrives here. None: this is no wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortStatus>,
+}
+
+/// What the interface by which a wire sends had to be waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct PortStatus {
+    /// Time in which packets waited since the interface had enough to send, seconds; the sum over workers.
+    pub wait_s: f64,
+    /// Bytes that it may have to send, as was found; the sum over workers. None: a number of packets was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
 }
 
 /// The status of the scheduler of one tx queue, or of one worker of a wire.

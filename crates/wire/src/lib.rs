@@ -10,10 +10,13 @@ mod handed;
 mod process;
 mod processors;
 mod queue;
+mod under_way;
 mod way;
 mod worker;
 
 pub use process::{Ended, Noticed, Wire};
+pub use under_way::Most;
+pub use worker::PLACES;
 
 use sluice_error::Error;
 use sluice_xsk::{Refusal, Step};

@@ -2,6 +2,7 @@
 
 use crate::processors::{self, Processor};
 use crate::refused;
+use crate::under_way::Most;
 use crate::worker::{FRAMES, Worker};
 use sluice_error::{Doing, Error, Result};
 use sluice_kernel::wire::End;
@@ -44,12 +45,13 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes up both sides of a wire. Packets pass by until `run`. `busy`: drivers are asked for packets while there are any.
+    /// Takes up both sides of a wire. Packets pass by until `run`. `busy`: drivers are asked for packets while there are any. `most`: what a port may have under
+    /// way.
     ///
     /// # Errors
     ///
     /// An interface is no side of a wire, or the kernel gives no sockets.
-    pub fn open(interfaces: [&str; 2], busy: bool) -> Result<Wire> {
+    pub fn open(interfaces: [&str; 2], busy: bool, most: Most) -> Result<Wire> {
         let [first, second] = interfaces.map(End::find);
         let ends = [first?, second?];
         let count = ends[0].workers();
@@ -61,7 +63,7 @@ impl Wire {
         let pool = Pool::new(FrameBytes::Small, FRAMES * count).map_err(|refusal| refused(interfaces[0], &refusal))?;
         let mut workers: Vec<Worker> = Vec::new();
         for (pool, queue) in pool.split(count as usize).into_iter().zip(0..) {
-            workers.push(Worker::open(&ends, queue, pool, workers.first(), busy)?);
+            workers.push(Worker::open(&ends, queue, pool, workers.first(), busy, most)?);
         }
         Ok(Wire { ends, workers })
     }

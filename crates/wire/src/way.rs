@@ -2,6 +2,7 @@
 
 use crate::handed::Handed;
 use crate::queue::Queue;
+use crate::under_way::UnderWay;
 use sluice_core::Verdict;
 use sluice_error::Result;
 use sluice_kernel::wire::{End, Side, Terms};
@@ -9,7 +10,7 @@ use sluice_xsk::{Frame, Pool, Port};
 
 /// Packets of a turn of one way.
 const BATCH: u32 = 64;
-/// Until a port without room is asked again, ns.
+/// Until a port that has enough is asked again, ns.
 const ROOM_NS: u64 = 50_000;
 
 /// One way.
@@ -21,6 +22,8 @@ pub struct Way {
     /// The packets of a turn, between their arrival and their queues: empty outside of `take_in`.
     arrived: Vec<(Frame, Option<Handed>)>,
     terms: Terms,
+    /// Since when packets wait for the port, ns; none: they do not.
+    waiting_ns: Option<u64>,
     /// The word that says which configuration is in force, as `terms` has it.
     live: u64,
 }
@@ -40,7 +43,7 @@ impl Way {
         queue.follow(&terms, now_ns)?;
         while queue.catch_up(now_ns) {}
         let held = (0..queue.slots()).map(|_| None).collect();
-        Ok(Way { side, queue, held, arrived: Vec::with_capacity(BATCH as usize), terms, live })
+        Ok(Way { side, queue, held, arrived: Vec::with_capacity(BATCH as usize), terms, waiting_ns: None, live })
     }
 
     /// Takes up the configuration in force, if it is another one, and some of the changes that wait. Whether more wait.
@@ -100,21 +103,37 @@ impl Way {
 
     /// Writes packets that may leave into the ring of a port, which the caller submits. Returns how many, and when to ask again, ns; none: when a packet
     /// comes.
-    pub fn let_go(&mut self, port: &mut Port, pool: &mut Pool, now_ns: u64) -> (u32, Option<u64>) {
-        let room = port.room().min(BATCH);
-        let mut count = 0;
-        let mut again_ns = Some(if room == 0 { now_ns + ROOM_NS } else { now_ns });
+    pub fn let_go(
+        &mut self,
+        port: &mut Port,
+        under_way: &mut UnderWay,
+        pool: &mut Pool,
+        now_ns: u64,
+    ) -> (u32, Option<u64>) {
+        if let Some(since_ns) = self.waiting_ns.take() {
+            self.side.count_port_wait(now_ns.saturating_sub(since_ns));
+        }
         if self.queue.backlog_pkts() == 0 {
             self.queue.rest(now_ns);
             return (0, None);
         }
-        while count < room {
+        let room = port.room();
+        let mut count = 0;
+        let mut again_ns = Some(now_ns);
+        while count < BATCH {
+            if count >= room || !under_way.has_room() {
+                // What leaves the scheduler now would wait where an urgent packet cannot pass it.
+                self.waiting_ns = Some(now_ns);
+                again_ns = Some(now_ns + ROOM_NS);
+                break;
+            }
             match self.queue.dequeue(now_ns) {
                 Verdict::Send { slot, mark, .. } => {
                     let Some(frame) = self.held[slot as usize].take() else { continue };
                     if mark {
                         sluice_ecn::mark(pool.bytes(&frame).1);
                     }
+                    under_way.give(frame.length_bytes());
                     port.write(count, frame);
                     count += 1;
                 }
@@ -130,6 +149,11 @@ impl Way {
         }
         self.drop_listed(pool);
         (count, again_ns)
+    }
+
+    /// Whether packets wait since the port has enough under way.
+    pub fn waits_for_port(&self) -> bool {
+        self.waiting_ns.is_some()
     }
 
     /// Forgets all packets that wait, since later ones have passed them by. Returns how many.

@@ -1,6 +1,7 @@
 //! A worker: a receive queue of each of the two interfaces, and both ways between them in turn, until it is told to stop.
 
 use crate::refused;
+use crate::under_way::{Most, UnderWay};
 use crate::way::Way;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Places of each ring.
-const PLACES: u32 = 2048;
+pub const PLACES: u32 = 2048;
 /// Frames of a worker: those that its schedulers hold at most, and those in rings.
 pub const FRAMES: u32 = 2 * (abi::SL_SLOTS + 2 * PLACES);
 /// Until a port that could not send all is asked again, ns.
@@ -33,6 +34,8 @@ const AWAKE_NS: u64 = 100_000;
 pub struct Worker {
     ways: [Way; 2],
     ports: [Port; 2],
+    /// What each port sends.
+    under_way: [UnderWay; 2],
     pool: Pool,
     /// Whether the driver is asked for packets instead of waiting for its interrupts.
     busy: bool,
@@ -72,6 +75,7 @@ impl Worker {
         mut pool: Pool,
         sharing: Option<&Worker>,
         busy: bool,
+        most: Most,
     ) -> Result<Worker> {
         let now_ns = now_ns()?;
         let [first, second] = ends.each_ref().map(|end| Way::open(end, receive_queue, now_ns));
@@ -92,7 +96,8 @@ impl Worker {
             port.refill(&mut pool);
             way.side.hand_over(port.as_fd())?;
         }
-        Ok(Worker { ways, ports, pool, busy, moved_ns: 0, seen_ns: 0 })
+        let under_way = [(); 2].map(|()| UnderWay::new(most, PLACES, now_ns));
+        Ok(Worker { ways, ports, under_way, pool, busy, moved_ns: 0, seen_ns: 0 })
     }
 
     /// Whether each driver writes packets into our memory itself.
@@ -152,12 +157,14 @@ impl Worker {
             }
             let came = way.take_in(&mut self.ports[n], pool, now)?;
             self.ports[n].refill(pool);
-            let out = &mut self.ports[1 - n];
-            out.reclaim(pool);
-            let (count, again_ns) = way.let_go(out, pool, now);
+            let (out, under_way) = (&mut self.ports[1 - n], &mut self.under_way[1 - n]);
+            under_way.come_back(out.reclaim(pool), now);
+            way.side.say_port_limit(under_way.limit_bytes());
+            let (count, again_ns) = way.let_go(out, under_way, pool, now);
             // If the worker was stopped in between, others may have passed these packets by.
             if was_away(self.seen_ns, now_ns()?) {
                 way.side.count_lost(u64::from(out.withdraw(count, pool)));
+                under_way.take_back(count, now);
             } else {
                 out.submit(count);
             }
@@ -165,6 +172,8 @@ impl Worker {
                 self.moved_ns = now;
             }
             let again_ns = match out.kick() {
+                // Many a port has sent by now.
+                Kick::Sent if way.waits_for_port() && out.has_sent() => Some(now),
                 Kick::Sent => again_ns,
                 Kick::Again => Some(again_ns.unwrap_or(u64::MAX).min(now + AGAIN_NS)),
                 // The link is down: nothing is kept for when it is up again.

@@ -91,9 +91,6 @@ pub enum Kick {
     Down,
 }
 
-/// Packets that a port has under way at most. More would wait where no scheduler orders them.
-const MOST_UNDER_WAY: u32 = 256;
-
 /// A socket that is bound to a queue of an interface.
 #[derive(Debug)]
 pub struct Port {
@@ -187,10 +184,10 @@ impl Port {
         count
     }
 
-    /// Packets that can be given now.
+    /// Packets that the rings have places for now.
     pub fn room(&self) -> u32 {
         // Each packet also needs a place in the completion ring.
-        self.transmit.free().min(MOST_UNDER_WAY.min(self.transmit.size()).saturating_sub(self.under_way))
+        self.transmit.free().min(self.completion.size().saturating_sub(self.under_way))
     }
 
     /// Gives a packet to be sent, behind so many others that were not submitted yet. The caller has asked `room`.
@@ -239,6 +236,11 @@ impl Port {
     /// Packets that were given, and whose frames have not come back.
     pub fn under_way(&self) -> u32 {
         self.under_way
+    }
+
+    /// Whether frames of packets that were sent can be taken back.
+    pub fn has_sent(&self) -> bool {
+        self.completion.waiting() > 0
     }
 
     /// Packets that have arrived and wait to be received.

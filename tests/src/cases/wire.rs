@@ -1,5 +1,6 @@
 //! Engine xsk: two interfaces as a wire, whose packets a process queues.
 
+mod port;
 mod trees;
 mod workers;
 
@@ -49,6 +50,8 @@ pub fn suite() -> Suite {
         .any("a_wire_that_cannot_be_made_anew_stays", &[Need::Xsk], workers::stays)
         .any("queues_come_and_go", &[Need::Xsk], workers::queues_come_and_go)
         .any("numbers_of_workers_that_cannot_be", &[Need::Xsk], workers::bad_numbers)
+        .any("urgent_packets_pass_the_backlog", &[Need::Xsk, Need::Processors], port::urgent_packets_pass_the_backlog)
+        .any("a_number_of_packets_is_kept", &[Need::Xsk, Need::Processors, Need::RefusingVeth], port::a_number_is_kept)
         .any("drivers_are_asked", &[Need::Xsk], workers::busy_polling)
 }
 

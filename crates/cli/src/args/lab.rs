@@ -55,6 +55,9 @@ pub enum LabCommand {
     /// Observe packets that arrive at an interface, as published work does
     #[command(hide = true)]
     Observe(Observe),
+    /// Make an end of a veth a slow card
+    #[command(hide = true)]
+    Card(Card),
     /// Run a virtual machine's share of a job
     #[command(hide = true)]
     Guest {
@@ -127,6 +130,28 @@ pub struct Observe {
     /// Whether each record is worked on, with a clock, floats and text
     #[arg(long)]
     pub works: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Card {
+    /// The interface at which the frames arrive that the card sends
+    pub interface: String,
+    /// Bits a second, such as 100mbit
+    #[arg(long)]
+    pub rate: String,
+    /// Bytes that it adds to each frame
+    #[arg(long, default_value_t = 24)]
+    pub overhead: u32,
+    /// The processor that the card keeps busy, with a thread of its own; /sys must be that of the interface's network namespace
+    #[arg(long, value_name = "N")]
+    pub processor: Option<usize>,
+    /// A file for the frames that were sent, a line for each: the first eight bytes of its UDP payload as a number, when it had left (ns of
+    /// CLOCK_MONOTONIC), its length, and its UDP ports, from which and to which
+    #[arg(long, value_name = "FILE")]
+    pub notes: Option<PathBuf>,
+    /// Frames end at the card, else they go on
+    #[arg(long)]
+    pub drop: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! The workers of a wire (engine `xsk`), one for each receive queue: when they were last seen, and what they have lost.
+//! The workers of a wire (engine `xsk`), one for each receive queue: when they were last seen, what they have lost, and the ports that they send by.
 
 use crate::bpf::mapped::{Mapped, Written};
 use crate::maps::tables;
@@ -14,6 +14,15 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// The pinned map, whose name this is.
 const MAP: &str = "workers";
+
+/// The use of the port that a worker sends by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PortUse {
+    /// The time in which packets waited since the port had enough under way, ns.
+    pub wait_ns: u64,
+    /// The bytes that it may have under way; 0: a number of packets was asked for.
+    pub limit_bytes: u64,
+}
 
 /// The workers of the arrivals of an interface, as others read them.
 pub(crate) struct Workers(Mapped<abi::sl_wire_worker>);
@@ -63,6 +72,21 @@ impl Workers {
         // SAFETY: the pointers are into the mapping, which lives as long as `self`.
         let lost = |worker: *const abi::sl_wire_worker| unsafe { (&raw const (*worker).lost_pkts).read_volatile() };
         self.0.values().take(workers as usize).map(lost).collect()
+    }
+
+    /// The port that each of so many workers sends by, by receive queue.
+    pub fn ports(&self, workers: u32) -> Vec<PortUse> {
+        let of = |worker: *const abi::sl_wire_worker| {
+            // SAFETY: the pointers are into the mapping, which lives as long as `self`.
+            let (wait_ns, limit_bytes) = unsafe {
+                (
+                    (&raw const (*worker).port_wait_ns).read_volatile(),
+                    (&raw const (*worker).port_limit_bytes).read_volatile(),
+                )
+            };
+            PortUse { wait_ns, limit_bytes }
+        };
+        self.0.values().take(workers as usize).map(of).collect()
     }
 
     /// Waits until each worker that runs has begun another turn: it has queued what it was handed before, and takes up what has become live.
@@ -116,5 +140,19 @@ impl OwnWorker {
         // SAFETY: as above; the worker of the queue alone changes it.
         let lost = unsafe { AtomicU64::from_ptr(&raw mut (*self.0.value(queue as usize)).lost_pkts) };
         lost.fetch_add(pkts, Ordering::Relaxed);
+    }
+
+    /// Counts time in which packets waited for the port.
+    pub fn count_port_wait(&self, queue: u32, wait_ns: u64) {
+        // SAFETY: as above.
+        let waited = unsafe { AtomicU64::from_ptr(&raw mut (*self.0.value(queue as usize)).port_wait_ns) };
+        waited.fetch_add(wait_ns, Ordering::Relaxed);
+    }
+
+    /// Says how many bytes the port may have under way.
+    pub fn say_port_limit(&self, queue: u32, bytes: u64) {
+        // SAFETY: as above.
+        let limit = unsafe { AtomicU64::from_ptr(&raw mut (*self.0.value(queue as usize)).port_limit_bytes) };
+        limit.store(bytes, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,8 @@ use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::tree::{Kept, Snapshot};
 use super::{
-    ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, Status, UnconfirmedStatus, add_drops, text,
+    ClassStatus, Count, DirectionStatus, Framing, Packets, PolicyStatus, PortStatus, Status, UnconfirmedStatus,
+    add_drops, text,
 };
 use super::{forwards, leaves, schedulers, shared_link};
 use crate::engine::{Counters, driver, early_leaf, parts, programs};
@@ -265,10 +266,16 @@ impl Pinned {
             }
             _ => {}
         }
-        let mut lost = None;
+        let (mut lost, mut port) = (None, None);
         if let Some(workers) = self.workers.as_ref().filter(|_| queued) {
             let each = workers.lost_pkts(record.workers());
             lost = Some(Packets { pkts: each.iter().sum() });
+            let ports = workers.ports(record.workers());
+            let limit_bytes = ports.iter().map(|port| port.limit_bytes).sum::<u64>();
+            port = Some(PortStatus {
+                wait_s: ports.iter().map(|port| port.wait_ns as f64 / 1e9).sum(),
+                limit_bytes: Some(limit_bytes).filter(|bytes| *bytes > 0),
+            });
             for one in &mut totals.tx_queues {
                 one.lost = each.get(usize::from(one.queue)).map(|pkts| Packets { pkts: *pkts });
             }
@@ -289,6 +296,7 @@ impl Pinned {
             parsed: parsed(&self.parse_counts, direction, matched)?,
             tx_queues: totals.tx_queues,
             lost,
+            port,
         };
         let is_queued = queued && matches!(self.counters, Counters::Schedulers(_));
         self.policers.add(&mut status, &self.live, direction, is_queued)?;

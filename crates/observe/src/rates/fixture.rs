@@ -56,6 +56,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         parsed: BTreeMap::new(),
         tx_queues: Vec::new(),
         lost: None,
+        port: None,
     };
     let rule = |name: &str, pkts| RuleStatus {
         name: name.to_owned(),

@@ -113,14 +113,28 @@ fn of_policies(sample: &Sample) -> Vec<Family> {
 
 /// Packets that a wire has lost.
 fn of_wires(sample: &Sample) -> Vec<Family> {
-    let sides = sample.interfaces.iter().flat_map(|one| one.directions.iter().map(move |side| (one, side)));
+    let sides = || sample.interfaces.iter().flat_map(|one| one.directions.iter().map(move |side| (one, side)));
     vec![
         Family::counter(
             "sluice_wire_lost",
             "Packets that a wire held when its process hung or was killed, or had for a link that was down",
             packets(),
         )
-        .each(sides, |(one, side)| Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))),
+        .each(sides(), |(one, side)| Some((vec![name(one), direction(side)], Value::Count(side.lost?.pkts)))),
+        Family::counter(
+            "sluice_wire_port_wait",
+            "Time in which packets of a wire waited since the interface that they leave by had enough to send",
+            Unit::Seconds,
+        )
+        .each(sides(), |(one, side)| Some((vec![name(one), direction(side)], Value::Sum(side.port?.wait_s)))),
+        Family::gauge(
+            "sluice_wire_port_limit",
+            "What the interface that packets of a wire leave by may have to send, as was found",
+            Some(Unit::Bytes),
+        )
+        .each(sides(), |(one, side)| {
+            Some((vec![name(one), direction(side)], Value::Gauge(side.port?.limit_bytes? as f64)))
+        }),
     ]
 }
 

@@ -13,6 +13,8 @@ pub type Label = (&'static str, String);
 pub enum Value {
     /// Value of a counter.
     Count(u64),
+    /// Value of a counter of what is no number of things.
+    Sum(f64),
     /// Value of a gauge.
     Gauge(f64),
     /// Value of a histogram.

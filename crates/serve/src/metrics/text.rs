@@ -30,6 +30,7 @@ impl Value {
     fn write(&self, mut encoder: MetricEncoder) -> Result<(), Error> {
         match self {
             Value::Count(count) => ConstCounter::new(*count).encode(encoder),
+            Value::Sum(sum) => ConstCounter::new(*sum).encode(encoder),
             Value::Gauge(value) => ConstGauge::new(*value).encode(encoder),
             Value::Histogram(one) => {
                 encoder.encode_histogram::<Vec<(String, String)>>(one.sum_s, one.count, &one.buckets, None)

@@ -167,6 +167,16 @@ impl Side {
     pub fn count_lost(&self, pkts: u64) {
         self.worker.count_lost(self.receive_queue, pkts);
     }
+
+    /// Counts time in which packets waited for the port that they leave by.
+    pub fn count_port_wait(&self, wait_ns: u64) {
+        self.worker.count_port_wait(self.receive_queue, wait_ns);
+    }
+
+    /// Says how many bytes this port may have under way; 0: a number of packets was asked for.
+    pub fn say_port_limit(&self, bytes: u64) {
+        self.worker.say_port_limit(self.receive_queue, bytes);
+    }
 }
 
 impl FlatQueue {
