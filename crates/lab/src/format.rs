@@ -18,7 +18,7 @@ mod units;
 
 pub use contender::{Contender, Fill, Forwarder, Hop, SluiceCall, Start};
 pub use library::{Folder, Source, names, read};
-pub use model::{ALL, CardUse, EARLY, Model, Published, RATES as MODEL_RATES};
+pub use model::{ALL, CardUse, EARLY, Model, Published, RATES as MODEL_RATES, WireUse};
 pub use observing::{Monitor, Observing, number_at};
 pub use plan::{Entry, Plan};
 pub use scenario::{CHAIN_PORT, Event, Kind as LoadKind, Load, NOISE_PORT, OneWay, Scenario};
@@ -40,16 +40,16 @@ pub fn about(folder: Folder, name: &str) -> Result<String> {
 pub fn kind(path: &str) -> Result<Folder> {
     const KEYS: [(Folder, &[&str]); 4] = [
         (Folder::Plans, &["run", "repeats"]),
-        (Folder::Scenarios, &["load", "topology", "model"]),
+        (Folder::Scenarios, &["load", "topology", "model", "port"]),
         (Folder::Topologies, &["link", "hosts"]),
-        (Folder::Contenders, &["start", "sluice", "forward", "observe", "card"]),
+        (Folder::Contenders, &["start", "sluice", "forward", "observe", "card", "wire"]),
     ];
     let keys: toml::Table = library::file(path)?.parse()?;
     let folder =
         KEYS.iter().find(|(_, known)| known.iter().any(|key| keys.contains_key(*key))).map(|(folder, _)| *folder);
     folder.ok_or_else(|| {
         let what = format!(
-            "{path}: neither a plan (run), a scenario (load, model), a topology (link) nor a contender (start, sluice, forward, observe, card)"
+            "{path}: neither a plan (run), a scenario (load, model, port), a topology (link) nor a contender (start, sluice, forward, observe, card, wire)"
         );
         Error::new(Kind::Input, what).help("sluice lab show NAME prints a file to start from")
     })

@@ -9,6 +9,7 @@ pub mod hops;
 pub mod job;
 mod model;
 pub mod network;
+mod port;
 pub mod progress;
 pub mod sampler;
 pub mod store;

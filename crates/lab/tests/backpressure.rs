@@ -133,12 +133,24 @@ fn what_does_not_belong_together_is_refused() {
     for (what, contenders, rates, says) in [
         ("card-8-classes", ["cake"], [], "contender cake has no [card], and scenario card-8-classes is a model"),
         ("game-4", ["card-ring"], [], "contender card-ring uses a modelled card, and scenario game-4 is no model"),
+        ("port-8-classes", ["cake"], [], "contender cake has no [wire], and scenario port-8-classes is a port"),
+        ("port-8-classes", ["card-ring"], [], "contender card-ring has no [wire]"),
+        (
+            "card-8-classes",
+            ["wire-limit"],
+            [],
+            "contender wire-limit is a wire before a port, and scenario card-8-classes has none",
+        ),
     ] {
         let error = refused(&[what], &contenders, &rates, None);
         assert!(error.contains(says), "{error}");
     }
     let error = refused(&["card-8-classes"], &["card-ring"], &["20mbit"], None);
     assert!(error.contains("the port of scenario card-8-classes has 1 to 400 Gbit/s"), "{error}");
+    let error = refused(&["port-8-classes"], &["wire-limit"], &["25gbit"], None);
+    assert!(error.contains("the port of scenario port-8-classes has 1 Mbit/s to 10 Gbit/s"), "{error}");
+    let error = refused(&["port-8-classes"], &["wire-limit"], &["100mbit"], Some("7.3"));
+    assert!(error.contains("a real port needs a processor of its own"), "{error}");
     let error = refused(&["game-4"], &["cake"], &["20gbit"], None);
     assert!(error.contains("goes up to 10 Gbit/s"), "{error}");
     let error = refused(&["backpressure"], &[], &[], Some("7.3"));

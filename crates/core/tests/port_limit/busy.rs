@@ -18,7 +18,7 @@ const LOOKS: usize = 2000;
 
 /// The looks of a phase behind those in which the limit finds the new rate, if the hold is over several times in these.
 fn settled<'a>(case: &Case, phase: &Phase, looks: &'a [Look]) -> &'a [Look] {
-    let packet_ns = case.longest() * phase.byte_cost >> 10;
+    let packet_ns = (case.longest() * phase.byte_cost) >> 10;
     let from_ns = looks.last().map_or(0, |look| look.at_ns) / 2;
     let enough = from_ns > 6 * case.bounds.hold_ns + 50 * packet_ns;
     // What the rate before has left is sent first, at that rate.
@@ -41,7 +41,7 @@ fn a_slow_port_is_busy(core: &'static LimitCore, case: &Case) -> TestCaseResult 
 /// Once it has found the rate, the port has what it sends in the longest time between three looks, and two packets more, or the least limit and a packet.
 fn a_slow_port_has_little(core: &'static LimitCore, case: &Case) -> TestCaseResult {
     for (phase, looks) in case.phases.iter().zip(&run(core, case, LOOKS)) {
-        let packet_ns = case.longest() * phase.byte_cost >> 10;
+        let packet_ns = (case.longest() * phase.byte_cost) >> 10;
         // A packet that is longer than a look comes back in one.
         let look_bytes = (phase.look_ns.max(packet_ns) << 10).div_ceil(phase.byte_cost);
         let most = (2 * look_bytes).max(case.bounds.least_bytes) + 4 * case.longest();

@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use super::blanks::fill;
 use super::library::{Folder, Source};
-use super::model::CardUse;
+use super::model::{CardUse, WireUse};
 use super::observing::Observing;
 use sluice_error::Result;
 
@@ -39,6 +39,8 @@ pub enum Start {
     Observe(Observing),
     /// The use of a modelled card.
     Card(CardUse),
+    /// A wire before a port.
+    Wire(WireUse),
 }
 
 /// The way in which a hop of a chain forwards a port.
@@ -86,6 +88,7 @@ struct File {
     forward: Option<Forwarder>,
     observe: Option<Observing>,
     card: Option<CardUse>,
+    wire: Option<WireUse>,
     #[serde(default)]
     baseline: bool,
 }
@@ -139,7 +142,20 @@ impl Contender {
                 cure,
             ));
         }
+        if file.wire.is_some() && (!alone || file.forward.is_some() || file.observe.is_some() || file.card.is_some()) {
+            let cure = "a contender is a wire before a port, uses a modelled card, forwards, queues or observes";
+            return Err(source.bad(
+                source.text("[wire]"),
+                "[wire] beside start, change, [sluice], [forward], [observe] or [card]",
+                cure,
+            ));
+        }
         let start = match file.sluice.clone() {
+            None if file.wire.is_some() => {
+                let wire = file.wire.clone();
+                wire.iter().try_for_each(|wire| wire.check(&source))?;
+                wire.map_or_else(|| Start::Commands(Vec::new()), Start::Wire)
+            }
             None if file.card.is_some() => {
                 let card = file.card.clone();
                 card.iter().try_for_each(|card| card.check(&source))?;
@@ -205,6 +221,7 @@ impl Contender {
             Start::Forward(forwarder) => forwarder.policy.is_some(),
             Start::Observe(observing) => observing.is_ours(),
             Start::Card(card) => card.has_backpressure(),
+            Start::Wire(wire) => wire.has_backpressure(),
         }
     }
 
@@ -212,7 +229,7 @@ impl Contender {
     pub fn forwarder(&self) -> Option<&Forwarder> {
         match &self.start {
             Start::Forward(forwarder) => Some(forwarder),
-            Start::Commands(_) | Start::Sluice(_) | Start::Observe(_) | Start::Card(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Observe(_) | Start::Card(_) | Start::Wire(_) => None,
         }
     }
 
@@ -220,7 +237,7 @@ impl Contender {
     pub fn observing(&self) -> Option<&Observing> {
         match &self.start {
             Start::Observe(observing) => Some(observing),
-            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Card(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Card(_) | Start::Wire(_) => None,
         }
     }
 
@@ -228,7 +245,15 @@ impl Contender {
     pub fn card(&self) -> Option<&CardUse> {
         match &self.start {
             Start::Card(card) => Some(card),
-            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Observe(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Observe(_) | Start::Wire(_) => None,
+        }
+    }
+
+    /// How it is a wire, if it is made for ports.
+    pub fn wire(&self) -> Option<&WireUse> {
+        match &self.start {
+            Start::Wire(wire) => Some(wire),
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) | Start::Observe(_) | Start::Card(_) => None,
         }
     }
 }

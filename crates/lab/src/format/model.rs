@@ -1,4 +1,5 @@
-//! A scenario without a network: packets of pipes that come to schedulers before a modelled card, in simulated time; and how a contender uses such a card.
+//! Packets of pipes that come to schedulers before a port: a modelled card, in simulated time and without a network, or a real port behind a wire; and how a
+//! contender uses such a card or port.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +33,34 @@ pub struct Model {
     /// The offered load, percent of the rate of the port.
     #[serde(with = "percent")]
     pub load: f64,
-    /// The time of an instance for a packet, half of it before the scheduler and half after it, ns.
+    /// The time of an instance for a packet, half of it before the scheduler and half after it, ns; of a real port, 0: it takes as long as it takes.
     pub packet_ns: u64,
+    /// Whether the port is a real one, behind a wire (engine xsk): nothing is modelled then, and a pipe is a flow.
+    #[serde(default)]
+    pub real: bool,
+}
+
+/// The packets before a real port.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortLoad {
+    /// Flows, which have packets in turn.
+    pub flows: u32,
+    /// Classes that have packets, each as many.
+    pub classes: u32,
+    /// The length of frames.
+    pub bytes: u32,
+    /// The offered load, percent of the rate of the port.
+    #[serde(with = "percent")]
+    pub load: f64,
+}
+
+/// The way in which a contender is a wire.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WireUse {
+    /// The value of `--port-limit`: a number of packets, or auto.
+    pub port_limit: String,
 }
 
 /// Published figures of the same case, for comparison: least, mean and greatest latency, us.
@@ -88,7 +115,7 @@ impl Model {
             ("load", self.load, 1.0, 1_000.0),
             ("packet_ns", self.packet_ns as f64, 2.0, 100_000.0),
         ];
-        for (key, value, least, most) in ranges {
+        for (key, value, least, most) in ranges.into_iter().filter(|_| !self.real) {
             if !(least..=most).contains(&value) {
                 let what = format!("{key} {value} is not between {least} and {most}");
                 return Err(source.bad(source.key(inside, key), &what, "choose another; instances share the pipes"));
@@ -106,6 +133,10 @@ impl Model {
     pub fn about(&self) -> String {
         let many = |n: u32, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
         let classes = if self.classes == 1 { "1 class".to_owned() } else { format!("{} classes", self.classes) };
+        if self.real {
+            let flows = many(self.pipes, "flow");
+            return format!("{flows} with {classes}, frames of {} B, {} % of the port's rate", self.bytes, self.load);
+        }
         format!(
             "{} with {classes}, {}, packets of {} B, {} % of the port's rate, {} ns of a processor for a packet",
             many(self.pipes, "pipe"),
@@ -114,6 +145,50 @@ impl Model {
             self.load,
             self.packet_ns,
         )
+    }
+}
+
+impl PortLoad {
+    /// Checks that it can be sent.
+    pub(super) fn check(&self, source: &Source) -> Result<()> {
+        let inside = source.text("[port]").map_or(0, |at| at.start);
+        let ranges = [
+            ("flows", f64::from(self.flows), 1.0, 1_000.0),
+            ("classes", f64::from(self.classes), 1.0, 12.0),
+            ("bytes", f64::from(self.bytes), 64.0, 1_514.0),
+            ("load", self.load, 1.0, 1_000.0),
+        ];
+        for (key, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                let what = format!("{key} {value} is not between {least} and {most}");
+                return Err(source.bad(source.key(inside, key), &what, "choose another"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as a model: its flows are pipes, and the wire is the only instance.
+    pub(super) fn model(&self) -> Model {
+        let PortLoad { flows, classes, bytes, load } = *self;
+        Model { pipes: flows, classes, instances: 1, bytes, load, packet_ns: 0, real: true }
+    }
+}
+
+impl WireUse {
+    /// Checks the limit.
+    pub(super) fn check(&self, source: &Source) -> Result<()> {
+        let is_number = self.port_limit.parse().is_ok_and(|number: u32| (1..=2048).contains(&number));
+        if self.port_limit == "auto" || is_number {
+            return Ok(());
+        }
+        let inside = source.text("[wire]").map_or(0, |at| at.start);
+        let what = format!("port_limit \"{}\" is neither auto nor a number of packets", self.port_limit);
+        Err(source.bad(source.key(inside, "port_limit"), &what, "port_limit = \"auto\", or \"256\", up to 2048"))
+    }
+
+    /// Whether the port holds back what it has enough of.
+    pub fn has_backpressure(&self) -> bool {
+        self.port_limit == "auto"
     }
 }
 
@@ -194,6 +269,38 @@ without = [32.76, 2807.39, 35420.29]
         let error =
             Scenario::of(source("mine", &format!("{game}\n[published]\nwith = [1, 2, 3]\nwithout = [1, 2, 3]\n")));
         assert!(error.unwrap_err().what.contains("[published] beside [[load]]"));
+    }
+
+    const PORT: &str = "title = \"t\"\nabout = \"a\"\nmeasured = \"2s\"\n[port]\nflows = 200\nclasses = 8\nbytes = 1376\nload = \"110%\"\n";
+
+    #[test]
+    fn real_ports_are_checked() {
+        let model = Scenario::of(source("port", PORT)).unwrap().model.unwrap();
+        assert_eq!((model.real, model.pipes, model.classes, model.instances), (true, 200, 8, 1));
+        assert_eq!(model.about(), "200 flows with 8 classes, frames of 1376 B, 110 % of the port's rate");
+        let mistakes = [
+            ("flows = 200", "flows = 0", "port.toml (built in):5: flows 0 is not between 1 and 1000"),
+            ("classes = 8", "classes = 13", "classes 13 is not between 1 and 12"),
+            ("bytes = 1376", "bytes = 1515", "bytes 1515 is not between 64 and 1514"),
+            ("load = \"110%\"", "load = \"1gbit\"", "a load is a share of the port's rate"),
+            ("[port]", "[model]", "flows"),
+            ("measured = \"2s\"", "topology = \"isp\"", "a model has no network"),
+        ];
+        assert_refused(|text| Scenario::of(source("port", text)), PORT, &mistakes);
+    }
+
+    #[test]
+    fn wires_are_checked() {
+        let wire = "title = \"t\"\nabout = \"a\"\n[wire]\nport_limit = \"auto\"\n";
+        assert!(Contender::of(source("mine", wire)).unwrap().is_ours());
+        assert!(!Contender::of(source("mine", &wire.replace("auto", "2048"))).unwrap().is_ours());
+        let mistakes = [
+            ("\"auto\"", "\"2049\"", "mine.toml (built in):4: port_limit \"2049\" is neither auto nor a number"),
+            ("\"auto\"", "\"none\"", "port_limit \"none\" is neither auto nor a number"),
+            ("[wire]", "start = [\"x\"]\n[wire]", "[wire] beside"),
+            ("[wire]", "[card]\nring = 1\n[wire]", "[wire] beside"),
+        ];
+        assert_refused(|text| Contender::of(source("mine", text)), wire, &mistakes);
     }
 
     #[test]

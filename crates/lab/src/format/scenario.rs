@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::library::Source;
-use super::model::{Model, Published};
+use super::model::{Model, PortLoad, Published};
 use super::topology::{Direction, Topology};
 use super::units::{Milliseconds, Rate, Tos};
 use sluice_error::{Error, Result};
@@ -63,6 +63,7 @@ struct File {
     event: Option<Event>,
     model: Option<Model>,
     published: Option<Published>,
+    port: Option<PortLoad>,
 }
 
 /// A reconfiguration of the contender while it works.
@@ -148,7 +149,14 @@ pub struct Load {
 impl Scenario {
     /// Reads and checks a scenario.
     pub fn of(mut source: Source) -> Result<Scenario> {
-        let file: File = source.parse()?;
+        let mut file: File = source.parse()?;
+        if let Some(port) = &file.port {
+            if file.model.is_some() {
+                return Err(source.bad(source.text("[port]"), "[port] beside [model]", "a port is real or modelled"));
+            }
+            port.check(&source)?;
+            file.model = Some(port.model());
+        }
         if file.model.is_some() {
             return Scenario::modelled(file, source);
         }

@@ -94,9 +94,15 @@ impl Page<'_> {
         } else {
             ("Queues under load", "schedulers")
         };
-        let traffic = if r.clock == Clock::Simulated { "a model" } else { "real traffic" };
+        let modelled = r.scenarios.iter().any(|scenario| scenario.model.as_ref().is_some_and(|model| !model.real));
+        let traffic = match (r.clock, modelled) {
+            (Clock::Simulated, _) => "a model",
+            (_, true) => "models and real traffic",
+            (_, false) => "real traffic",
+        };
         let known = |text: &str| if text == UNKNOWN { "not known".to_owned() } else { text.to_owned() };
         let clock = match r.clock {
+            Clock::Real if modelled => "wall time; of models, simulated time",
             Clock::Real => "wall time",
             Clock::Instructions => "instructions of an emulated processor, 10⁹ a second",
             Clock::Simulated => "simulated time",

@@ -85,6 +85,9 @@ impl<'a> Row<'a> {
         let rate = number::rate(group.rate_bps);
         let sizes = [Size::Classes, Size::Pipes, Size::Instances].into_iter().filter(|size| *size != self.size);
         let sizes: Vec<String> = sizes.map(|size| counted(size, size.of(model))).collect();
+        if model.real {
+            return format!("By {}: AF_XDP, {} % of {rate}, {} flows", self.size.name(), model.load, model.pipes);
+        }
         format!("By {}: {} of {rate}, {}", self.size.name(), format_args!("{} %", model.load), sizes.join(", "))
     }
 }

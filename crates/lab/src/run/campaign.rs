@@ -48,6 +48,10 @@ pub fn run(request: &Request) -> Result<Done> {
         let what = "a modelled card needs no virtual machine: its time is simulated";
         return Err(Error::new(Kind::Unsupported, what).help("leave --vm out"));
     }
+    if let (Some(_), true) = (&request.kernel, files.has_port()) {
+        let what = "a real port needs a processor of its own: the virtual machines have one";
+        return Err(Error::new(Kind::Unsupported, what).help("leave --vm out, and run it as root"));
+    }
     tool::require(&files.tools()).map_err(|e| match files.has_chain() {
         true => e.help("scripts/setup lab"),
         false => e,

@@ -49,7 +49,7 @@ impl<'a> Active<'a> {
         match &contender.start {
             Start::Commands(commands) => active.start_commands(commands)?,
             Start::Sluice(call) => active.start_sluice(call)?,
-            Start::Forward(_) | Start::Observe(_) | Start::Card(_) => {
+            Start::Forward(_) | Start::Observe(_) | Start::Card(_) | Start::Wire(_) => {
                 return Err(Error::system("only queues can own a queue"));
             }
         }
@@ -145,7 +145,7 @@ impl<'a> Active<'a> {
                 let policy = self.policy(if self.changes % 2 == 1 { other } else { &call.policy })?;
                 self.call_sluice(&["apply", self.task.device, &policy, "--quiet"])?;
             }
-            Start::Forward(_) | Start::Observe(_) | Start::Card(_) => {}
+            Start::Forward(_) | Start::Observe(_) | Start::Card(_) | Start::Wire(_) => {}
         }
         Ok(self.commands.split_off(before).join("; "))
     }

@@ -10,6 +10,7 @@ use crate::run::chain;
 use crate::run::contender::{Active, Task};
 use crate::run::model;
 use crate::run::network::{Build, Network, device};
+use crate::run::port;
 use crate::run::sampler::{self, Snapshot};
 use crate::run::tap;
 use crate::run::traffic::{FINISH_GRACE, Measurements, Runner, Window, since_ms};
@@ -32,6 +33,9 @@ const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_by
 /// The duration of a trial without delays.
 pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
     const SET_UP_MS: f64 = 1_500.0;
+    if scenario.model.as_ref().is_some_and(|model| model.real) {
+        return port::nominal(scenario.warm_up.0, measured_ms);
+    }
     if let Some(of) = &scenario.model {
         return model::nominal(of, scenario.warm_up.0 + measured_ms);
     }
@@ -82,6 +86,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         Owned::Queue(queue) => run_queue(setting, queue, interrupt, &watch),
         Owned::Hops(chain) => chain::run(setting, chain, interrupt, &watch),
         Owned::Tap(tap) => tap::run(setting, tap, &watch),
+        Owned::Card if setting.scenario.model.as_ref().is_some_and(|model| model.real) => port::run(setting, &watch),
         Owned::Card => watch().and_then(|()| model::run(setting)),
     }
 }

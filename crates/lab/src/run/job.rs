@@ -114,6 +114,9 @@ impl JobFiles {
     /// Checks that scenario, contender and rate of a trial belong together.
     fn check(&self, cell: &Cell, measured: Milliseconds) -> Result<()> {
         let (scenario, contender) = self.of_cell(cell)?;
+        if scenario.model.as_ref().is_some_and(|model| model.real) || contender.wire().is_some() {
+            return check_port(scenario, contender, cell, measured);
+        }
         if scenario.model.is_some() || contender.card().is_some() {
             return check_model(scenario, contender, cell, measured);
         }
@@ -165,11 +168,21 @@ impl JobFiles {
 
     /// Whether a scenario is a model.
     pub fn has_model(&self) -> bool {
-        self.scenarios.values().any(|scenario| scenario.model.is_some())
+        self.scenarios.values().any(|scenario| scenario.model.as_ref().is_some_and(|model| !model.real))
+    }
+
+    /// Whether a scenario has a real port.
+    pub fn has_port(&self) -> bool {
+        self.scenarios.values().any(|scenario| scenario.model.as_ref().is_some_and(|model| model.real))
     }
 
     /// Whether all scenarios are models, which need neither a network nor its programs.
     pub fn is_modelled(&self) -> bool {
+        self.scenarios.values().all(|scenario| scenario.model.as_ref().is_some_and(|model| !model.real))
+    }
+
+    /// Whether no scenario has traffic of other programs.
+    fn sends_by_itself(&self) -> bool {
         self.scenarios.values().all(|scenario| scenario.model.is_some())
     }
 
@@ -181,7 +194,9 @@ impl JobFiles {
     /// The programs that the trials call, without the contenders' own.
     pub fn tools(&self) -> Vec<Tool> {
         let chain = tool::CHAIN.iter().filter(|_| self.has_chain());
-        tool::LAB.iter().filter(|_| !self.is_modelled()).chain(chain).copied().collect()
+        let ports =
+            [tool::IP, tool::TC, tool::ETHTOOL].into_iter().filter(|_| self.sends_by_itself() && self.has_port());
+        tool::LAB.iter().filter(|_| !self.sends_by_itself()).chain(chain).copied().chain(ports).collect()
     }
 
     /// The programs whose versions the report names.
@@ -202,6 +217,37 @@ impl JobFiles {
     pub fn nominal(&self, job: &Job) -> Duration {
         job.trials.iter().filter_map(|cell| self.of_cell(cell).ok()).map(|(scenario, _)| nominal(scenario, job)).sum()
     }
+}
+
+/// The rates of real ports that are possible, bits per second, and the windows, ms.
+const PORT_RATES: std::ops::RangeInclusive<u64> = 1_000_000..=10_000_000_000;
+const PORT_MS: std::ops::RangeInclusive<f64> = 1_000.0..=4_000.0;
+
+/// Checks that a real port meets a contender that is a wire, at a rate that a processor can be.
+fn check_port(scenario: &Scenario, contender: &Contender, cell: &Cell, measured: Milliseconds) -> Result<()> {
+    let bad = |what: String, cure: &str| Err(Error::new(Kind::Input, what).help(cure));
+    if contender.wire().is_none() {
+        let what = format!("contender {} has no [wire], and scenario {} is a port", cell.contender, cell.scenario);
+        return bad(what, "name others: --contender wire-ring --contender wire-limit");
+    }
+    if !scenario.model.as_ref().is_some_and(|model| model.real) {
+        let what =
+            format!("contender {} is a wire before a port, and scenario {} has none", cell.contender, cell.scenario);
+        return bad(what, "name a scenario with [port], such as port-8-classes");
+    }
+    if !PORT_RATES.contains(&cell.rate_bps) {
+        return bad(
+            format!("the port of scenario {} has 1 Mbit/s to 10 Gbit/s", cell.scenario),
+            "such as --rate 200mbit",
+        );
+    }
+    if !PORT_MS.contains(&scenario.measured_ms(measured)) {
+        return bad(
+            format!("the window of scenario {} is not between 1 s and 4 s", cell.scenario),
+            "such as --measured 4s",
+        );
+    }
+    Ok(())
 }
 
 /// Checks that a model meets a contender that uses a card, at the rate of a port.

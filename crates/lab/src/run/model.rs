@@ -36,7 +36,7 @@ pub fn nominal(model: &Model, simulated_ms: f64) -> Duration {
 pub fn loads(model: &Model) -> Vec<LoadInfo> {
     let load = |name: &str, about: String, probe: bool| LoadInfo {
         name: name.to_owned(),
-        kind: "pipes".to_owned(),
+        kind: if model.real { "flows" } else { "pipes" }.to_owned(),
         about,
         probe,
         weight: None,
@@ -67,14 +67,20 @@ pub fn run(setting: &Setting) -> Result<TrialResult> {
         return Err(Error::new(Kind::Input, "a model needs a contender that uses a card"));
     };
     let outcome = pipes::run(&simulated(setting, model, card));
+    let on_arrival = outcome.records.iter().filter(|record| record.fate == Fate::LostOnArrival).count();
+    let on_arrival_percent = 100.0 * on_arrival as f64 / outcome.records.len().max(1) as f64;
+    Ok(result(setting, &outcome, on_arrival_percent))
+}
+
+/// The result of a trial by the fates of its packets. `on_arrival_percent`: those that were lost before the scheduler, of all.
+pub fn result(setting: &Setting, outcome: &Outcome, on_arrival_percent: f64) -> TrialResult {
+    let model = setting.scenario.model.as_ref();
     let (from_ms, window_ms) = (setting.scenario.warm_up.0, setting.measured_ms);
-    let came = outcome.records.len().max(1);
-    let count = |fate: Fate| outcome.records.iter().filter(|record| record.fate == fate).count();
-    let waiting = count(Fate::Waits) as u64;
+    let waiting = outcome.records.iter().filter(|record| record.fate == Fate::Waits).count() as u64;
     let at_card = AtCard {
         jain: outcome.fairness(),
         wire_mbit: outcome.bits_per_second() / 1e6,
-        lost_on_arrival_percent: 100.0 * count(Fate::LostOnArrival) as f64 / came as f64,
+        lost_on_arrival_percent: on_arrival_percent,
         waiting,
     };
     let measured = Measured {
@@ -83,7 +89,11 @@ pub fn run(setting: &Setting) -> Result<TrialResult> {
         from_ms,
         to_ms: from_ms + window_ms,
         offloads: String::new(),
-        delays: parts(model).into_iter().map(|(name, classes)| delays(&outcome, name, classes, from_ms)).collect(),
+        delays: model
+            .into_iter()
+            .flat_map(parts)
+            .map(|(name, classes)| delays(outcome, name, classes, from_ms))
+            .collect(),
         flows: Vec::new(),
         bottlenecks: Vec::new(),
         processor: None,
@@ -96,7 +106,7 @@ pub fn run(setting: &Setting) -> Result<TrialResult> {
         let title = &setting.scenario.title;
         format!("{title}: some packets had not left when the run ended, long after the window; they have no latency")
     });
-    Ok(TrialResult { measured, raw: Vec::new(), warnings: late.into_iter().collect() })
+    TrialResult { measured, raw: Vec::new(), warnings: late.into_iter().collect() }
 }
 
 fn simulated(setting: &Setting, model: &Model, card: &CardUse) -> pipes::Setting {

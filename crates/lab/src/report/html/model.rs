@@ -40,6 +40,9 @@ pub fn section(page: &Page) -> Result<Markup> {
 
 fn row(page: &Page, at: usize, of: &Row) -> Result<Markup> {
     let names = of.names();
+    // Models and real ports have contenders of their own.
+    let measure_of_all = Measure::Delay(Path::Modelled, Rank::Mean);
+    let has_part = |index: usize| of.groups.iter().any(|group| group.entries[index].get(ALL, measure_of_all).is_some());
     let mut pictures = Vec::new();
     for (n, (title, load, measure, linear)) in PICTURES.into_iter().enumerate() {
         let lines: Vec<Line> = page
@@ -47,6 +50,7 @@ fn row(page: &Page, at: usize, of: &Row) -> Result<Markup> {
             .contenders
             .iter()
             .enumerate()
+            .filter(|(index, _)| has_part(*index))
             .map(|(index, contender)| Line {
                 title: contender.title.clone(),
                 style: page.styles[index],
@@ -61,7 +65,8 @@ fn row(page: &Page, at: usize, of: &Row) -> Result<Markup> {
     Ok(html! {
         h3 { (of.title()) }
         ul class="legend" {
-            @for (contender, style) in page.results.contenders.iter().zip(&page.styles) {
+            @for (index, contender) in page.results.contenders.iter().enumerate().filter(|(index, _)| has_part(*index)) {
+                @let style = &page.styles[index];
                 li {
                     (swatch(*style))
                     @if matches!(style, Style::Ours(_)) { b { (contender.title) } } @else { (contender.title) }
@@ -74,8 +79,19 @@ fn row(page: &Page, at: usize, of: &Row) -> Result<Markup> {
 
 /// The factor by which the mean latency is less, for each model.
 fn ratios(page: &Page) -> Markup {
-    let names = |ours: bool| page.results.contenders.iter().find(|of| of.ours == ours).map(|of| of.title.as_str());
-    let (Some(ours), Some(other)) = (names(true), names(false)) else { return html! {} };
+    let names = |ours: bool| {
+        let mut names: Vec<&str> = Vec::new();
+        for group in page.groups.iter().filter(|group| group.scenario.model.is_some()) {
+            let first = group.measured().find(|entry| entry.contender.ours == ours);
+            names.extend(first.map(|entry| entry.contender.title.as_str()));
+        }
+        names.dedup();
+        names.join(", ")
+    };
+    let (ours, other) = (names(true), names(false));
+    if ours.is_empty() || other.is_empty() {
+        return html! {};
+    }
     let caption = format!("How many times less the mean latency of {ours} is than that of {other}");
     let content = html! {
         table {
@@ -176,6 +192,10 @@ pub fn terms() -> Markup {
             (term("Lost before the scheduler", "By a receive ring, which knows no classes: the processor was too slow."))
             (term("Fairness of pipes", "Jain’s index of the packets that were sent of each pipe: 1 if all have the same."))
             (term("Sent by the port", "In the window, with the 24 bytes that Ethernet adds to a frame."))
+            (term("AF_XDP", "Scenarios with this word in their titles are no models, and their time is real, so other work of the machine is in \
+                them. A program sends UDP datagrams of the same classes, from a port for each flow, with the time in each; sluice wire queues \
+                them on the way to the end of a veth, where sluice lab card keeps a processor for the time of each frame, and notes when that is over. Latency is from the \
+                making of a packet until then. A veth holds 256 frames and refuses more (from Linux 6.16 on, if it has a qdisc). Classes hold 1,000 packets, and the last one as many as there are flows."))
             (term("Curves", "They are drawn from 400 packets of each repeat, from the slowest on in equal steps of rank; all figures are of all packets."))
             (term("Best and equal", "A figure is the median of its repeats, with the least and the greatest. Two count as different where \
                 those ranges do not overlap, and the medians differ by more than 0.1 µs and 2 %, 1 % of a rate, 0.1 points of loss, or 0.005 of \
