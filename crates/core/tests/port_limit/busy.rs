@@ -38,7 +38,7 @@ fn a_slow_port_is_busy(core: &'static LimitCore, case: &Case) -> TestCaseResult 
     Ok(())
 }
 
-/// Once it has found the rate, the port has what it sends in the longest time between three looks, and two packets more, or the least limit and a packet.
+/// Once it has found the rate, the port has at most what it sends in twice the longest time between two looks, or the least limit, and four packets more.
 fn a_slow_port_has_little(core: &'static LimitCore, case: &Case) -> TestCaseResult {
     for (phase, looks) in case.phases.iter().zip(&run(core, case, LOOKS)) {
         let packet_ns = (case.longest() * phase.byte_cost) >> 10;
