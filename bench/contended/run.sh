@@ -6,9 +6,12 @@
 # Two classes of weights 1 and 3, by port, frames of 1,514 bytes, weighted fair queuing:
 #   one   one scheduler for all tx queues
 #   all   a scheduler for each, which share the rate
+# Eight subscribers below the link, frames of 1,514 bytes to each in turn, one FIFO each:
+#   tree  one tree of classes for all tx queues
+#   trees a tree for each, which share the rate; a filter leads the packets of each subscriber to one queue
 #
-# What sending by pktgen and the device costs without a qdisc is in the figures. All packets must have left when a run ends, and with `all` each queue must
-# have sent some.
+# What sending by pktgen and the device costs without a qdisc is in the figures. All packets must have left when a run ends, and with `all` and `trees` each
+# queue must have sent some.
 #
 # Prints: contender,rate_mbit,repeat,instructions_per_packet
 set -euo pipefail
@@ -17,7 +20,22 @@ PACKETS=${1:-4000} REPEATS=${2:-3} RATES=${3:-100 1000 4000}
 . ./measure.sh
 echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 # sends on its own
 
-policy() { # queues, rate in Mbit/s
+policy() { # contender, rate in Mbit/s
+  case $1 in
+    tree) subscribers one "$2" ;;
+    trees) subscribers all "$2" ;;
+    *) classes "$1" "$2" ;;
+  esac
+}
+
+subscribers() { # queues, rate
+  jq -n --arg queues "$1" --arg rate "$2mbit" --argjson limit "$PACKETS" '{
+    link: { rate: $rate, queues: $queues, split_gso: "off" }, subscriber_side: ["bench0"],
+    plans: { all: { queue: "fifo", limit: $limit } },
+    subscribers: [range(8) | { name: "s\(.)", plan: "all", addresses: ["10.99.64.\(.)"] }] }'
+}
+
+classes() { # queues, rate
   cat << EOF
 { "scheduler": "weighted_fair_queuing", "link": { "rate": "$2mbit", "queues": "$1", "split_gso": "off" }, "flow_table": 0,
   "classes": [ { "id": 0, "weight": 1, "limit": $PACKETS }, { "id": 1, "weight": 3, "limit": $PACKETS } ],
@@ -58,8 +76,8 @@ fill_and_drain() { # ms to wait
 }
 
 prepare() {
-  pktgen_prepare "$PACKETS" 7000 7001 0 10.99.0.2 10000 10063
-  pktgen_set "pkt_size 1510" "queue_map_min 0" "queue_map_max 7"
+  pktgen_prepare "$PACKETS" 7000 7001 0 10.99.64.0 10000 10063
+  pktgen_set "dst_min 10.99.64.0" "dst_max 10.99.64.7" "pkt_size 1510" "queue_map_min 0" "queue_map_max 7"
 }
 
 fresh_with_queues() {
@@ -78,7 +96,7 @@ speed=$((progress * 1000000 / (window / 1000))) # a second
 for rate in $RATES; do
   # A run lasts as long as the packets take at the rate, and 50 ms.
   wait_ms=$((PACKETS * 1514 * 8 / rate / 1000 + 50))
-  for queues in one all; do
+  for queues in one all tree trees; do
     fresh_with_queues
     policy $queues "$rate" > /tmp/policy.json
     sluice up bench0 --policy /tmp/policy.json --engine qdisc > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
@@ -91,7 +109,7 @@ for rate in $RATES; do
       awk -v OFS=, -v q=$queues -v r="$rate" -v n="$repeat" -v w="$window" -v c="$progress" -v s="$speed" -v p="$PACKETS" \
         'BEGIN { print q, r, n, sprintf("%.1f", (w - c / s * 1e9) / p) }'
     done
-    if [ $queues = all ]; then
+    if [ $queues = all ] || [ $queues = trees ]; then
       idle=$(tc -s -j qdisc show dev bench0 | jq '[.[] | select((.kind | startswith("sluice")) and .packets == 0)] | length')
       [ "$idle" = 0 ] || { echo "$idle queues have sent nothing" >&2; exit 1; }
     fi

@@ -15,10 +15,10 @@ def main(path: str) -> None:
     runs = collections.defaultdict(list)
     for row in rows:
         runs[row["rate_mbit"], row["contender"]].append(float(row["instructions_per_packet"]))
-    print("| Mbit/s | one queue | all queues |")
-    print("|---:|---:|---:|")
+    print("| Mbit/s | one queue | all queues | one tree | a tree for each queue |")
+    print("|---:|---:|---:|---:|---:|")
     for rate in dict.fromkeys(row["rate_mbit"] for row in rows):
-        cells = (runs[rate, contender] for contender in ("one", "all"))
+        cells = (runs[rate, contender] for contender in ("one", "all", "tree", "trees"))
         told = (f"{statistics.median(own):,.0f} ({min(own):,.0f} to {max(own):,.0f})" for own in cells)
         print(f"| {int(rate):,} | " + " | ".join(told) + " |")
 

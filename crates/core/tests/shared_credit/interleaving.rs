@@ -106,7 +106,7 @@ impl<I: Instances> World<I> {
     fn begin(&mut self, n: usize, kind: u32) {
         let call = &mut self.calls[n];
         *call = self.of.call(n, kind, self.now_ns);
-        // SAFETY: calls and what they are about are in boxes, and are left alone until the call has ended.
+        // SAFETY: calls and what they are about stay where they are, and are left alone until the call has ended.
         unsafe { self.stepped.begin(n, call) };
         self.under_way.push(n);
         self.wakes_ns[n] = None;

@@ -27,7 +27,7 @@ pub struct Sent {
 pub struct Forest {
     pub link: Link,
     pub trees: Vec<Tree>,
-    pub parts: Vec<Box<abi::sl_tree_part>>,
+    pub parts: Vec<abi::sl_tree_part>,
     pub children: Vec<Child>,
     /// The length of packets; 0: any.
     bytes: u32,
@@ -48,7 +48,7 @@ impl Instances for Forest {
 
     fn call(&mut self, n: usize, kind: u32, now_ns: u64) -> Call {
         let tree = self.trees[n].as_ptr();
-        Call { kind, now_ns, tree, part: &mut *self.parts[n], link: self.link.as_ptr(), ..Call::default() }
+        Call { kind, now_ns, tree, part: &mut self.parts[n], link: self.link.as_ptr(), ..Call::default() }
     }
 
     fn ended(&mut self, _: usize, call: &Call, now_ns: u64, random: &mut Random) -> Option<u64> {
@@ -112,7 +112,7 @@ impl World {
         let forest = Forest {
             link: Link::default(),
             trees: (0..n).map(|_| tree()).collect(),
-            parts: (0..n).map(|number| Box::new(part(number, n, FRAME))).collect(),
+            parts: (0..n).map(|number| part(number, n, FRAME)).collect(),
             children: Vec::new(),
             bytes,
             sent: Vec::new(),

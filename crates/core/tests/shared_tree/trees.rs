@@ -248,8 +248,8 @@ fn trees_that_run_empty_want_nothing(stepped: &'static Stepped, case: &Case) -> 
         prop_assert_eq!(tree.state().pkts, 0, "tree {} has packets", n);
         prop_assert_eq!(words.share[n].claim, 0, "tree {} wants credit", n);
         // It gives back once in this time.
-        let homed = world.sent.iter().filter(|sent| world.children[sent.child as usize].home == n);
-        let just_did = homed.last().is_some_and(|sent| sent.at_ns < own.credit.gave_back_ns + 1_000_000);
+        let mut homed = world.sent.iter().filter(|sent| world.children[sent.child as usize].home == n);
+        let just_did = homed.next_back().is_some_and(|sent| sent.at_ns < own.credit.gave_back_ns + 1_000_000);
         let keeps = own.credit.bytes > 0 && own.credit.scarce == 1 && !just_did;
         prop_assert!(!keeps, "tree {} keeps {} bytes", n, own.credit.bytes);
     }
