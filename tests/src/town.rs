@@ -1,7 +1,8 @@
 //! A router between the subscribers of a town and the internet: their policy, traffic to them, and what commands say of them.
 
+use crate::cases::assert_near;
 use crate::lab::Lab;
-use crate::net::{Ns, Routed};
+use crate::net::{Ns, Routed, SERVER};
 use crate::traffic::{self, Flow, Outcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -112,4 +113,37 @@ pub fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
 pub fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
     streams.iter().for_each(traffic::Streams::stop);
     streams.into_iter().map(|stream| stream.finish_lossy().remove(0)).collect()
+}
+
+/// Downloads of a, b, c and of d, who is no subscriber, had what the plans of the town say, and are counted so.
+#[track_caller]
+pub fn assert_town_down(lab: &Lab, net: &Routed, outcomes: &[Outcome]) {
+    // "d" gets what is left.
+    for ((name, mbit), outcome) in [("a", 20.0), ("b", 40.0), ("c", 20.0), ("d", 15.0)].iter().zip(outcomes) {
+        assert_near(&format!("down to {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
+        assert!(outcome.in_order(), "{name}");
+    }
+    let down = listed(lab, &net.router, "lan0");
+    for (name, outcome) in ["a", "b", "c"].iter().zip(outcomes) {
+        let (_, [sent, dropped, queued]) = down[*name];
+        assert_eq!((sent, sent + dropped + queued), (outcome.received(), outcome.sent), "{name}");
+    }
+}
+
+/// Hides the subscribers behind the router's address.
+pub fn masquerade(net: &Routed) {
+    net.router.tool("nft", "add table ip translated").ok();
+    net.router.tool("nft", "add chain ip translated out { type nat hook postrouting priority 100 ; }").ok();
+    net.router.tool("nft", "add rule ip translated out oifname wan0 masquerade").ok();
+}
+
+/// Uploads of a subscriber behind NAT have what its plan says, and are counted as its own.
+#[track_caller]
+pub fn assert_up_behind_nat(lab: &Lab, net: &Routed, name: &str, mbit: f64) {
+    net.client.ip(&format!("route replace default via 10.78.0.1 src {}", address(name)));
+    let flow = Flow::new(7100, &[1514], 20_000_000);
+    let outcome =
+        traffic::start(&net.client, &net.server, SERVER, &[flow]).stop_after(Duration::from_millis(1000)).remove(0);
+    assert_near(&format!("up from {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
+    assert_eq!(listed(lab, &net.router, "wan0")[name].1[0], outcome.received(), "{name} is known behind NAT");
 }

@@ -152,7 +152,7 @@ fn suites() -> Vec<Suite> {
 
 /// Asserts that two numbers differ by at most a part of the wanted one.
 #[track_caller]
-fn assert_near(what: &str, got: f64, wanted: f64, part: f64) {
+pub fn assert_near(what: &str, got: f64, wanted: f64, part: f64) {
     eprintln!("    {what}: {got:.4e}, wanted {wanted:.4e} ({:+.3} %)", (got / wanted - 1.0) * 100.0);
     assert!((got / wanted - 1.0).abs() <= part, "{what}: {got} is not within {} % of {wanted}", part * 100.0);
 }

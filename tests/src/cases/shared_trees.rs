@@ -6,9 +6,12 @@ use crate::command::await_that;
 use crate::lab::Lab;
 use crate::many_queues::{RUN, classes_by_port, port, together};
 use crate::needs::Need;
-use crate::net::{B, Ns, Pair, SERVER};
+use crate::net::{B, Ns, Pair};
 use crate::suite::Suite;
-use crate::town::{SETTLE, address, box_with, download, end, listed, policy as town_of, subscriber, town};
+use crate::town::{
+    SETTLE, address, assert_town_down, assert_up_behind_nat, box_with, download, end, listed, masquerade,
+    policy as town_of, subscriber, town,
+};
 use crate::traffic::{self, Flow, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -62,15 +65,7 @@ fn plans_hold(lab: &Lab) {
         std::thread::sleep(Duration::from_millis(1200));
         end(streams)
     };
-    for ((name, mbit), outcome) in [("a", 20.0), ("b", 40.0), ("c", 20.0), ("d", 15.0)].iter().zip(&outcomes) {
-        assert_near(&format!("down to {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
-        assert!(outcome.in_order(), "{name}");
-    }
-    let down = listed(lab, &net.router, "lan0");
-    for (name, outcome) in ["a", "b", "c"].iter().zip(&outcomes) {
-        let (_, [sent, dropped, queued]) = down[*name];
-        assert_eq!((sent, sent + dropped + queued), (outcome.received(), outcome.sent), "{name}");
-    }
+    assert_town_down(lab, &net, &outcomes);
     let after = sent_by_queue(&net.router, "lan0");
     let used: Vec<u64> = before.iter().zip(&after).map(|(before, after)| after - before).filter(|n| *n > 50).collect();
     let of = |names: &[usize]| names.iter().map(|n| outcomes[*n].received()).sum::<u64>();
@@ -81,18 +76,11 @@ fn plans_hold(lab: &Lab) {
     let near = busiest.iter().zip(&expected).all(|(got, told)| got.abs_diff(*told) < 20);
     assert!(busiest.len() == 3 && near, "north, south and nobody have a queue each: {used:?}, {expected:?}");
 
-    net.router.tool("nft", "add table ip translated").ok();
-    net.router.tool("nft", "add chain ip translated out { type nat hook postrouting priority 100 ; }").ok();
-    net.router.tool("nft", "add rule ip translated out oifname wan0 masquerade").ok();
+    masquerade(&net);
     let mut queues = Vec::new();
     for (name, mbit) in [("a", 5.0), ("b", 10.0), ("c", 5.0)] {
-        net.client.ip(&format!("route replace default via 10.78.0.1 src {}", address(name)));
         let before = sent_by_queue(&net.router, "wan0");
-        let flow = Flow::new(7100, &[1514], 20_000_000);
-        let outcome =
-            traffic::start(&net.client, &net.server, SERVER, &[flow]).stop_after(Duration::from_millis(1000)).remove(0);
-        assert_near(&format!("up from {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
-        assert_eq!(listed(lab, &net.router, "wan0")[name].1[0], outcome.received(), "{name} is known behind NAT");
+        assert_up_behind_nat(lab, &net, name, mbit);
         let after = sent_by_queue(&net.router, "wan0");
         queues.push((0..after.len()).find(|queue| after[*queue] - before[*queue] > 50).expect("it has a queue"));
     }

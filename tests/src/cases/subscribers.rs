@@ -10,13 +10,14 @@ use crate::cases::upgrade::age;
 use crate::command::{await_that, run};
 use crate::lab::{Engine, Lab};
 use crate::needs::Need;
-use crate::net::{Routed, SERVER};
+use crate::net::Routed;
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::town::{
-    ODD, SETTLE, address, box_between, download, end, htb_classes, listed, policy, subscriber, town, town_with_a_mast,
+    ODD, SETTLE, address, assert_town_down, assert_up_behind_nat, box_between, download, end, htb_classes, listed,
+    masquerade, policy, subscriber, town, town_with_a_mast,
 };
-use crate::traffic::{self, Flow, now_ns};
+use crate::traffic::now_ns;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -65,16 +66,7 @@ fn plans_hold(lab: &Lab) {
         assert_near(&format!("top: {name}"), rate(list, key, name), mbit * 1e6, 0.05);
     }
     assert_near("top: nobody", tree["nobody"]["sent_bps"].as_f64().expect("a rate"), 15e6, 0.05);
-    // "d" is no subscriber, and gets what is left.
-    for ((name, mbit), outcome) in [("a", 20.0), ("b", 40.0), ("c", 20.0), ("d", 15.0)].iter().zip(&outcomes) {
-        assert_near(&format!("down to {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
-        assert!(outcome.in_order(), "{name}");
-    }
-    let down = listed(lab, &net.router, "lan0");
-    for (name, outcome) in ["a", "b", "c"].iter().zip(&outcomes) {
-        let (_, [sent, dropped, queued]) = down[*name];
-        assert_eq!((sent, sent + dropped + queued), (outcome.received(), outcome.sent), "{name}");
-    }
+    assert_town_down(lab, &net, &outcomes);
     let shown = lab.sluice(&net.router, &["status", "lan0"]).ok().stdout;
     for text in ["subscribers (3; down, by destination)", "north", "60 Mbit/s", "of addresses that no subscriber has"] {
         assert!(shown.contains(text), "{text}: {shown}");
@@ -91,17 +83,9 @@ fn plans_hold(lab: &Lab) {
             assert!(explained.contains(text), "{text}: {explained}");
         }
     }
-    net.router.tool("nft", "add table ip translated").ok();
-    net.router.tool("nft", "add chain ip translated out { type nat hook postrouting priority 100 ; }").ok();
-    net.router.tool("nft", "add rule ip translated out oifname wan0 masquerade").ok();
-    for (name, mbit) in [("a", 5.0), ("b", 10.0)] {
-        net.client.ip(&format!("route replace default via 10.78.0.1 src {}", address(name)));
-        let flow = Flow::new(7100, &[1514], 20_000_000);
-        let outcome =
-            traffic::start(&net.client, &net.server, SERVER, &[flow]).stop_after(Duration::from_millis(1000)).remove(0);
-        assert_near(&format!("up from {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
-        assert_eq!(listed(lab, &net.router, "wan0")[name].1[0], outcome.received(), "{name} is known behind NAT");
-    }
+    masquerade(&net);
+    assert_up_behind_nat(lab, &net, "a", 5.0);
+    assert_up_behind_nat(lab, &net, "b", 10.0);
     lab.down(&net.router, "lan0");
     lab.down(&net.router, "wan0");
 }

@@ -28,7 +28,7 @@ fn classes_that_instances_have_are_active(stepped: &'static Stepped, case: &Case
         for _ in 0..2_000 {
             let n = random.below(n as u64) as usize;
             if under_way[n] {
-                under_way[n] = !stepped.go_on(n);
+                under_way[n] = !stepped.calls.go_on(n);
                 continue;
             }
             let class = random.below(CLASSES) as u32;
@@ -42,12 +42,12 @@ fn classes_that_instances_have_are_active(stepped: &'static Stepped, case: &Case
                 ..Call::default()
             };
             // SAFETY: all that the call points at is in boxes, and is left alone until it has ended.
-            unsafe { stepped.begin(n, &mut *calls[n]) };
+            unsafe { stepped.calls.begin(n, &mut *calls[n]) };
             under_way[n] = true;
         }
         for (n, under_way) in under_way.iter_mut().enumerate() {
             while *under_way {
-                *under_way = !stepped.go_on(n);
+                *under_way = !stepped.calls.go_on(n);
             }
         }
         let words = link.words();

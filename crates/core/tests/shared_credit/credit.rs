@@ -71,12 +71,12 @@ impl Drawers {
             ..Call::default()
         };
         // SAFETY: all that the call points at is in boxes, and is left alone until it has ended.
-        unsafe { self.stepped.begin(n, &mut *drawer.call) };
+        unsafe { self.stepped.calls.begin(n, &mut *drawer.call) };
         drawer.under_way = true;
     }
 
     fn go_on(&mut self, n: usize) {
-        if !self.stepped.go_on(n) {
+        if !self.stepped.calls.go_on(n) {
             return;
         }
         let drawer = &mut self.drawers[n];

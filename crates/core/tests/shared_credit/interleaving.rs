@@ -67,7 +67,7 @@ impl<I: Instances> World<I> {
 
     /// The call of an instance goes on by one access to a shared word. Whether it has ended.
     fn go_on(&mut self, n: usize) -> bool {
-        if !self.stepped.go_on(n) {
+        if !self.stepped.calls.go_on(n) {
             return false;
         }
         self.under_way.retain(|other| *other != n);
@@ -97,7 +97,7 @@ impl<I: Instances> World<I> {
         (0..self.of.count()).for_each(|n| self.begin(n, kind));
         while !self.under_way.is_empty() {
             let n = self.under_way[self.random.below(self.under_way.len() as u64) as usize];
-            if self.stepped.go_on(n) {
+            if self.stepped.calls.go_on(n) {
                 self.under_way.retain(|other| *other != n);
             }
         }
@@ -107,7 +107,7 @@ impl<I: Instances> World<I> {
         let call = &mut self.calls[n];
         *call = self.of.call(n, kind, self.now_ns);
         // SAFETY: calls and what they are about stay where they are, and are left alone until the call has ended.
-        unsafe { self.stepped.begin(n, call) };
+        unsafe { self.stepped.calls.begin(n, call) };
         self.under_way.push(n);
         self.wakes_ns[n] = None;
     }

@@ -18,6 +18,7 @@ mod law;
 mod links;
 mod mutants;
 mod places;
+mod stepping;
 #[path = "../laws/suite.rs"]
 mod suite;
 mod threads;

@@ -1,5 +1,6 @@
 //! Builds of `stepped.c` from changed headers: trees whose calls stop before each access to a shared word.
 
+use crate::stepping::Stepping;
 use sluice_abi as abi;
 use std::ptr;
 
@@ -56,8 +57,7 @@ pub struct Stepped {
     tree_bytes: u32,
     part_bytes: u32,
     link_bytes: u32,
-    begin: unsafe extern "C" fn(u32, *mut Call),
-    go_on: unsafe extern "C" fn(u32) -> u32,
+    pub calls: Stepping,
 }
 
 impl Stepped {
@@ -69,20 +69,5 @@ impl Stepped {
             && self.tree_bytes as usize == size_of::<abi::sl_tree>()
             && self.part_bytes as usize == size_of::<abi::sl_tree_part>()
             && self.link_bytes as usize == size_of::<abi::sl_shared_trees>()
-    }
-
-    /// A call begins at a place where none is under way.
-    ///
-    /// # Safety
-    /// The call and all that it points at stay where they are, and are not touched, until it has ended.
-    pub unsafe fn begin(&self, place: usize, call: *mut Call) {
-        // SAFETY: as the caller has promised.
-        unsafe { (self.begin)(place as u32, call) }
-    }
-
-    /// The call of this place goes on until its next access to a shared word. Whether it has ended.
-    pub fn go_on(&self, place: usize) -> bool {
-        // SAFETY: a call is under way there, as begin was told.
-        unsafe { (self.go_on)(place as u32) != 0 }
     }
 }

@@ -17,6 +17,8 @@ mod interleaving;
 #[path = "../laws/law.rs"]
 mod law;
 mod mutants;
+#[path = "../shared_credit/stepping.rs"]
+mod stepping;
 #[path = "../laws/suite.rs"]
 mod suite;
 mod trees;

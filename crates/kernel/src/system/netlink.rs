@@ -18,7 +18,7 @@ const NLMSGHDR_BYTES: usize = 16;
 const TCMSG_BYTES: usize = 20;
 /// struct ifinfomsg: family, type, index, flags, change.
 const IFINFOMSG_BYTES: usize = 16;
-const TCA_KIND: u16 = 1;
+pub(super) const TCA_KIND: u16 = 1;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;

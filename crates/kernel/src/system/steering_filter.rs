@@ -1,7 +1,7 @@
 //! The filter on departures that calls a program, and then chooses the tx queue by the packet's hash (skbedit with `queue_mapping` and `skbhash`, from
 //! Linux 5.19 on; net/sched/act_skbedit.c). It is set by netlink, since iproute2 does not know `skbhash`.
 
-use crate::system::netlink::{self, attribute};
+use crate::system::netlink::{self, TCA_KIND, attribute};
 use crate::system::{iproute, qdiscs};
 use sluice_error::Result;
 use std::io;
@@ -12,7 +12,6 @@ const PREF: u32 = 65_004;
 
 // include/uapi/linux/pkt_sched.h, pkt_cls.h, tc_act/tc_skbedit.h
 const TC_H_CLSACT_EGRESS: u32 = 0xffff_fff3;
-const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_ACT: u16 = 1;
 const TCA_BPF_FD: u16 = 6;
