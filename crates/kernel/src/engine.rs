@@ -19,6 +19,7 @@ pub(crate) mod plan;
 pub(crate) mod programs;
 pub(crate) mod qdisc;
 pub(crate) mod remains;
+mod several_trees;
 pub(crate) mod steering;
 mod tc;
 pub(crate) mod tc_tree;

@@ -11,6 +11,7 @@ mod generic_netlink;
 pub mod interface;
 pub(crate) mod iproute;
 pub(crate) mod lock;
+pub(crate) mod memory;
 pub(crate) mod netlink;
 pub mod netns;
 pub(crate) mod offload;

@@ -55,7 +55,7 @@ fn plans_hold(lab: &Lab) {
     let policy = lab.policy(&over_all(town()));
     let printed = lab.up(&net.router, "lan0", &policy, &[]).stdout;
     assert!(
-        printed.contains("4 tx queues has a tree of classes, below mq, and all of them share 100mbit"),
+        printed.contains("4 tx queues has a tree of classes, below mq, and all of them share 100mbit (and take 1"),
         "{printed}"
     );
     lab.up(&net.router, "wan0", &policy, &[]);

@@ -188,6 +188,7 @@ impl Change {
             ingress_rate: now.ingress_rate,
             running: Some(was.queues),
             in_use: None,
+            available_bytes: None,
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());

@@ -22,7 +22,7 @@ use crate::record::{Engine, Hook, Partner, Phase, Record, history};
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
 use crate::system::privilege::require_rights;
-use crate::system::{bpffs, clock, netns, offload, qdiscs};
+use crate::system::{bpffs, clock, memory, netns, offload, qdiscs};
 use sluice_abi as abi;
 use sluice_error::{Error, Kind, Result};
 use sluice_policy::network::Network;
@@ -272,6 +272,7 @@ impl Start {
             ingress_rate: policy.ingress_rate,
             running: None,
             in_use: plan::tx_queues_in_use(&interface, root.as_ref())?,
+            available_bytes: memory::available_bytes(),
         };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // The engine limits what a policy may ask for.

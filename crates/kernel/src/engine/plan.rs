@@ -1,13 +1,13 @@
 //! The plan of `up`: a pure function of the policy, the interface, the kernel and the options of the caller.
 
 use crate::engine::features::Features;
+use crate::engine::several_trees;
 use crate::record::{Engine, Hook};
 use crate::system::channels;
 use crate::system::interface::Interface;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::network::Network;
 use sluice_policy::{LinkQueues, Mode, Rate, Resolved, Scheduler, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
@@ -36,6 +36,8 @@ pub struct Options {
     pub running: Option<u32>,
     /// The tx queues in use, where the interface may have more of them than schedulers.
     pub in_use: Option<u32>,
+    /// Bytes of memory that the machine has left. None: not known.
+    pub available_bytes: Option<u64>,
 }
 
 /// The decisions for an interface.
@@ -92,14 +94,12 @@ pub fn plan(
     let queues = several_queues(policy, engine, interface, (features, options), root)?;
     match (queues, policy.link_rate) {
         (0, _) => {}
-        (_, Some(rate)) if policy.network.is_some() => notes.push(format!(
-            "each of the {queues} tx queues has a tree of classes, below mq, and all of them share {rate}: what is below a {} comes to one of them, and \
-             weights and guarantees there hold for all together",
-            if policy.network.as_ref().is_some_and(Network::is_class_tree) { "class of the first level" } else { "site of the first level, or a subscriber without a site," }
-        )),
         (_, None) => details.push(format!(
             "nothing is shaped, so each of the {queues} queues has a scheduler of its own, below mq: weights hold within a queue"
         )),
+        (_, Some(rate)) if policy.network.is_some() => {
+            notes.extend(policy.network.as_ref().map(|network| several_trees::note(network, queues, rate)));
+        }
         (_, Some(rate)) => notes.push(format!(
             "each of the {queues} tx queues has a scheduler, below mq, and all of them share {rate}: rate, ceilings, guarantees and weights hold \
              for all together; limits and fairness between flows hold in each"
@@ -119,7 +119,11 @@ pub fn plan(
         ));
     }
     let takes_places = engine.has_qdiscs() && queues == 0 && root == "mq";
-    notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
+    let one_for_all = one_queue_for_all(policy, engine, interface.tx_queues).or_else(|| {
+        let why = several_trees::why_one(policy, interface.tx_queues, features, options)?;
+        Some(one_lock(interface.tx_queues, &why))
+    });
+    notes.extend(one_for_all.filter(|_| takes_places));
     if policy.link_rate.is_none() && engine.has_qdiscs() && policy.arrivals_of.is_empty() {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
@@ -186,12 +190,8 @@ fn several_queues(
         return Ok(0);
     }
     let runs_several = options.running.is_some_and(|queues| queues > 0);
-    let why = why_one_queue(policy, engine, there, runs_several).or_else(|| {
-        let lacks = policy.network.is_some() && !features.skbedit;
-        lacks.then(|| {
-            "this kernel has no action skbedit (CONFIG_NET_ACT_SKBEDIT), which leads packets to queues".to_owned()
-        })
-    });
+    let why = why_one_queue(policy, engine, there, runs_several)
+        .or_else(|| several_trees::why_one(policy, there, features, options));
     if policy.queues == LinkQueues::All {
         let fails = |why: &str, cure: &str| {
             let what = format!("{}: the policy asks for all {there} tx queues: {why}", interface.name);
@@ -279,9 +279,13 @@ pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> O
         return None;
     }
     let why = why_one_queue(policy, engine, tx_queues, false)?;
-    Some(format!(
+    Some(one_lock(tx_queues, &why))
+}
+
+fn one_lock(tx_queues: u32, why: &str) -> String {
+    format!(
         "one queue with one lock takes the place of mq with {tx_queues} queues: {why}. All processors send through it, one at a time"
-    ))
+    )
 }
 
 /// The error of a policy that the engines of this machine cannot run, on any interface; none if they can.
@@ -458,6 +462,23 @@ mod tests {
         assert_eq!(several(&priorities, 8, new, "mq").ok(), Some(0));
         let all = priorities.replace("2gbit\"", "2gbit\", \"queues\": \"all\"");
         assert_eq!(several(&all, 8, new, "mq").ok(), Some(8), "where it is asked for");
+    }
+
+    #[test]
+    fn trees_take_a_quarter_of_the_memory_at_most() {
+        let text = |queues: &str| {
+            format!(
+                r#"{{ "link": {{ "rate": "10gbit"{queues} }}, "classes": [{{ "name": "a" }}, {{ "id": 0, "parent": "a" }}, {{ "id": 1 }}] }}"#
+            )
+        };
+        let had = |queues: &str, mb: Option<u64>| {
+            let options = Options { available_bytes: mb.map(|mb| mb * 1_000_000), ..Options::default() };
+            several(&text(queues), 8, options, "mq").ok()
+        };
+        assert_eq!([Some(2000), Some(1000), None].map(|mb| had("", mb)), [Some(8), Some(0), Some(8)]);
+        assert_eq!(had(r#", "queues": "all""#, Some(1000)), Some(8), "where it is asked for");
+        let many = several(&text(""), 24, Options::default(), "mq").ok();
+        assert_eq!(many, Some(0), "16 trees are the most");
     }
 
     #[test]

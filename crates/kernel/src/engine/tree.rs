@@ -10,9 +10,9 @@ use crate::bpf::object::Loader;
 use crate::engine::early_leaf;
 use crate::engine::programs::Loading;
 use crate::engine::qdisc;
-use crate::engine::steering;
 use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
+use crate::engine::{several_trees, steering};
 use crate::maps::tables;
 use crate::maps::tree::TreeMaps;
 use crate::record::{Engine, Record};
@@ -160,8 +160,7 @@ impl Driver for TreeQdisc {
         })
         .map_err(|error| match trees {
             1.. if error.what.contains("no memory") => {
-                let bytes = u64::from(trees) * size_of::<abi::sl_tree>() as u64;
-                let what = format!("{}: {trees} trees of classes take {} MB", error.what, bytes / 1_000_000);
+                let what = format!("{}: {trees} trees of classes take {} MB", error.what, several_trees::mb(trees));
                 Error::system(what).help(format!(
                     "write `\"queues\": \"one\"` into \"link\", or use fewer tx queues (ethtool -L {} combined N, or tx N)",
                     interface.name
