@@ -25,7 +25,7 @@ VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
 VM_CPU ?= qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand
 VM_TIMEOUT ?= 3600
-PROCESSOR_TESTS := $(subst $(comma), ,$(call skipping,--by-engine,processors)) shared_queues
+PROCESSOR_TESTS := $(subst $(comma), ,$(call skipping,--by-engine,processors)) shared_
 VM_BESIDE ?=
 
 # Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, what the lab does, which targets to fuzz (scripts/fuzz --help).

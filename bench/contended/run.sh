@@ -75,9 +75,12 @@ fill_and_drain() { # ms to wait
   sleep "$(awk "BEGIN { print $1 / 1000 }")"
 }
 
-prepare() {
-  pktgen_prepare "$PACKETS" 7000 7001 0 10.99.64.0 10000 10063
-  pktgen_set "dst_min 10.99.64.0" "dst_max 10.99.64.7" "pkt_size 1510" "queue_map_min 0" "queue_map_max 7"
+prepare() { # contender
+  local to=10.99.0.2
+  case $1 in tree*) to=10.99.64.0 ;; esac
+  pktgen_prepare "$PACKETS" 7000 7001 0 "$to" 10000 10063
+  pktgen_set "pkt_size 1510" "queue_map_min 0" "queue_map_max 7"
+  case $1 in tree*) pktgen_set "dst_min $to" "dst_max 10.99.64.7" ;; esac
 }
 
 fresh_with_queues() {
@@ -100,7 +103,7 @@ for rate in $RATES; do
     fresh_with_queues
     policy $queues "$rate" > /tmp/policy.json
     sluice up bench0 --policy /tmp/policy.json --engine qdisc > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
-    prepare
+    prepare $queues
     fill_and_drain "$wait_ms" # every flow has been there
     for ((repeat = 1; repeat <= REPEATS; repeat++)); do
       before=$(departed)

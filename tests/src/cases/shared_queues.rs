@@ -4,7 +4,7 @@ use crate::cases::lifecycle::passes;
 use crate::cases::{assert_near, crash, upgrade};
 use crate::command::await_that;
 use crate::lab::Lab;
-use crate::many_queues::{RUN, SETTLE, classes_by_port, port, together};
+use crate::many_queues::{RUN, classes_by_port, port, sent_in_three_seconds, take_in_by_one_processor, together};
 use crate::needs::{Need, is_icount};
 use crate::net::{B, Pair};
 use crate::suite::Suite;
@@ -163,23 +163,13 @@ fn one_busy_queue_gets_all(lab: &Lab) {
 /// counted.
 fn processors_share(lab: &Lab) {
     let pair = steered(lab);
-    // A veth hands packets to the processor that sends them. Here, one takes them all, so the order in which they were sent remains.
-    let first = lab.file("first", "1");
-    for queue in 0..QUEUES {
-        pair.b.exec(&format!("cp {} /sys/class/net/b0/queues/rx-{queue}/rps_cpus", first.display())).ok();
-    }
+    take_in_by_one_processor(lab, &pair, QUEUES);
     let classes = json!([{ "id": 0, "weight": 1, "limit": 50 }, { "id": 1, "weight": 3, "limit": 50 }]);
     lab.up(&pair.a, "a0", &lab.policy(&policy("20mbit", classes)), &[]);
     let flows: Vec<Flow> = (0..QUEUES).map(|queue| Flow::new(port(queue % 2, queue), &[1514], 5_000_000)).collect();
-    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
-    std::thread::sleep(SETTLE);
-    let sent_bytes = || pair.a.qdiscs("a0").iter().find(|one| one.root).expect("a root").bytes;
-    let (from_ns, before) = (traffic::now_ns(), sent_bytes());
-    std::thread::sleep(Duration::from_secs(3));
-    let (sent, until_ns) = (sent_bytes() - before, traffic::now_ns());
-    let outcomes = streams.finish(|| dropped(lab, &pair));
+    let (outcomes, sent, took_ns) = sent_in_three_seconds(&pair, &flows, || dropped(lab, &pair));
     // A batch is a frame at this rate, and the burst two of them.
-    let most = (until_ns - from_ns) / 1000 * 20 / 8 + (2 + u64::from(QUEUES)) * 1514;
+    let most = took_ns / 1000 * 20 / 8 + (2 + u64::from(QUEUES)) * 1514;
     assert!(sent <= most, "{sent} bytes of {most}");
     assert!(outcomes.iter().all(Outcome::in_order), "a flow stays on its queue");
     assert!(outcomes.iter().any(|one| one.lost() > 0), "more was offered than the rate");

@@ -4,7 +4,7 @@
 use crate::cases::{assert_near, crash, upgrade};
 use crate::command::await_that;
 use crate::lab::Lab;
-use crate::many_queues::{RUN, classes_by_port, port, together};
+use crate::many_queues::{RUN, classes_by_port, port, sent_in_three_seconds, take_in_by_one_processor, together};
 use crate::needs::Need;
 use crate::net::{B, Ns, Pair};
 use crate::suite::Suite;
@@ -21,6 +21,7 @@ pub fn suite() -> Suite {
         .qdisc("plans_hold_over_queues", &[Need::Icount, Need::Conntrack], plans_hold)
         .qdisc("what_is_left_is_shared_over_queues", &[Need::Icount], what_is_left_is_shared)
         .qdisc("weights_and_guarantees_hold_over_queues", &[Need::Icount], weights_and_guarantees)
+        .qdisc("processors_share_the_rate_by_trees", &[Need::Processors], processors_share)
         .qdisc("trees_change_while_packets_flow", &[], changes)
         .qdisc("high_rates_have_trees", &[], high_rates)
         .qdisc("a_filter_that_was_removed", &[], a_filter_that_was_removed)
@@ -158,6 +159,29 @@ fn weights_and_guarantees(lab: &Lab) {
     assert_near("all", together(&outcomes), 120e6, 0.005);
     let used = sent_by_queue(&pair.a, "a0").into_iter().filter(|packets| *packets > 50).count();
     assert_eq!(used, 3, "left, right and the class beside them have a queue each");
+    lab.down(&pair.a, "a0");
+}
+
+/// Trees that several processors serve at once send no more than the rate, the burst and a batch each; a flow keeps its order, and what is lost is counted.
+fn processors_share(lab: &Lab) {
+    let pair = lab.pair_with(EIGHT);
+    take_in_by_one_processor(lab, &pair, QUEUES as u16);
+    let mut classes: Vec<Value> = (0..7).map(|id| json!({ "id": id, "limit": 50, "weight": 1 + id % 3 })).collect();
+    classes.push(json!({ "id": 7, "limit": 50, "parent": "above" }));
+    let mut policy = classes_by_port(classes.into());
+    policy["classes"].as_array_mut().expect("a list").push(json!({ "name": "above" }));
+    policy["link"] = json!({ "rate": "20mbit", "overhead": 14 });
+    lab.up(&pair.a, "a0", &lab.policy(&over_all(policy)), &[]);
+    let flows: Vec<Flow> = (0..8).map(|class| Flow::new(port(class, 0), &[1514], 5_000_000)).collect();
+    let dropped = || lab.status(&pair.a, "a0").direction("egress").totals().1;
+    let (outcomes, sent, took_ns) = sent_in_three_seconds(&pair, &flows, dropped);
+    // A batch is a frame at this rate, and the burst two of them.
+    let most = took_ns / 1000 * 20 / 8 + (2 + QUEUES as u64) * 1514;
+    assert!(sent <= most, "{sent} bytes of {most}");
+    assert!(outcomes.iter().all(Outcome::in_order), "a flow stays on its queue");
+    assert!(outcomes.iter().any(|one| one.lost() > 0), "more was offered than the rate");
+    let used = sent_by_queue(&pair.a, "a0").into_iter().filter(|packets| *packets > 20).count();
+    assert!(used >= 4, "{used} queues are used");
     lab.down(&pair.a, "a0");
 }
 
