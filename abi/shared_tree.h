@@ -4,6 +4,7 @@
  * (sched/shared_tree.h). Plain old data. All zeroes is a link whose bucket is full, and that no tree has packets for.
  */
 #pragma once
+#include "hierarchy.h"
 #include "shared_credit.h"
 
 #define SL_SHARED_TREES 16u
@@ -11,7 +12,17 @@
 /* Fraction bits of sl_tree_share.service. */
 #define SL_TREE_SERVICE_BITS 32
 
-/* What a tree tells the others. It alone writes the line. */
+/*
+ * The tree to which packets of each leaf are to come, and those of each class in a class tree. The loader writes it before an address leads to the leaf;
+ * the trees themselves make their changes when packets come to them, so none of them can tell.
+ */
+struct sl_tree_homes {
+	u64 by_class; /* it is a class tree: classes choose, not addresses */
+	u8 of_leaf[SL_FIRST_INNER];
+	u8 of_class[SL_TREE_CLASSES];
+};
+
+/* The line by which a tree tells the others its claim. It alone writes it. */
 struct sl_tree_share {
 	u64 claim; /* the weights of its children of the link that may send, times 2; 1 more: one of them has a guarantee to be kept. 0: it wants nothing */
 	u64 service; /* virtual: the bytes that it has drawn << SL_TREE_SERVICE_BITS, by these weights; wraps round */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Sends frames to a device as fast as a driver could, and observes them in the ways of published work: a record of each packet in one ring for
- * all CPUs, or counters that are read once a second. The lab holds `sluice count` and `features` against them. And a slow card, which takes the time of
- * a rate for each frame. Nothing else uses it.
+ * all CPUs, or counters that are read once a second. The lab holds `sluice count` and `features` against them. Another
+ * program stands for a slow card: it keeps its processor for the time that a frame takes at a rate. Nothing else uses them.
  */
 #include "lib/kernel.h"
 #include <bpf/bpf_helpers.h>

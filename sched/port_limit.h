@@ -10,7 +10,7 @@
  *
  * The algorithm is that of the kernel's dynamic queue limits, by which drivers keep their rings short (lib/dynamic_queue_limits.c and
  * include/linux/dynamic_queue_limits.h, Tom Herbert 2011), in bytes, with the time as an argument. It knows neither the rate of the port nor how often
- * somebody looks at it; it sees what comes back each time that somebody looks:
+ * the engine looks at it; it sees what comes back each time that the engine looks:
  *
  * - If nothing is left, and more would have been given without the limit, the port may have been idle. The limit grows by what has both been
  *   given and come back since the last look, and by what was beyond the limit before.
@@ -78,7 +78,7 @@ SL_FN u64 port_limit_slack(const struct sl_port_limit *l, u64 came_bytes)
 	return sl_max(slack_bytes, last_bytes);
 }
 
-/* Somebody has looked, and packets of so many bytes have come back, which is not 0. More than was under way counts as all of it. */
+/* The engine has seen that packets of so many bytes have come back, which is not 0. More than was under way counts as all of it. */
 SL_FN void port_limit_return(struct sl_port_limit *l, u64 came_bytes, u64 now_ns)
 {
 	u64 over_bytes = port_limit_beyond(port_limit_under_way(l), l->limit_bytes), limit_bytes = l->limit_bytes, returned_bytes;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Trees of classes (hierarchy.h) that share the rate of one link, a tree for each tx queue. Each has all nodes; the packets below a child of the link
- * come to one of the trees, its home.
+ * come to one of the trees, its home (abi/shared_tree.h). The link shares by weights.
  *
  *	shared_tree_dequeue	send this slot, or wait until then, or idle; in the place of tree_dequeue
  *	shared_tree_stop	the tree ends, or is emptied: it wants nothing, and gives back what it has
- *	shared_tree_home	the tree to which the packets of a leaf are to come
  *
  * The rate of the link is that of its node, in each tree the same. It is drawn from one bucket, a batch at a time (shared_credit.h); the bucket in
  * the node itself never runs empty. Ceilings, guarantees and weights below a child of the link are kept by the child's home, as by one tree.
@@ -22,7 +21,7 @@
  * the horizon (credit_horizon_ns), since its tx queue is stopped, is passed by.
  *
  * Bounds: bytes of all trees <= rate * t + burst + trees * batch in any window of t seconds, as in shared_credit.h. Let W be the sum of all
- * weights that are ready, B the batch, L the lag of SL_SHARED_BURST_BATCHES batches, or one where the time of a batch is long. What two children with
+ * weights that are ready, B the batch, and L SL_SHARED_BURST_BATCHES batches where credit is drawn in advance (credit_is_fast), else one. What two children with
  * weights w and w' have sent that stayed ready, in trees whose ready weights stayed V and V', differs by
  *
  *	| sent / w - sent' / w' | <= 2 * (L / W + 2 * B / min(V, V'))
@@ -54,20 +53,6 @@ SL_FN u64 trees_service(u64 bytes, u64 weights)
 SL_FN u64 trees_lag(const struct sl_shared_rate *r, u64 weights)
 {
 	return trees_service((u64)r->batch_bytes * (credit_is_fast(r) ? SL_SHARED_BURST_BATCHES : 1), weights);
-}
-
-/* The tree to which packets of a leaf are to come, of so many. */
-SL_FN u32 shared_tree_home(struct sl_tree *t, u32 leaf, u32 instances)
-{
-	u32 i, parent, n = leaf;
-
-	sl_for (i, SL_TREE_LEVELS) {
-		parent = node_parent(node_at(t, n));
-		if (parent == SL_FIRST_INNER)
-			break;
-		n = parent;
-	}
-	return (n & (SL_FIRST_INNER - 1)) % sl_max(instances, 1);
 }
 
 /* Looks at the others that want credit. */
@@ -162,8 +147,8 @@ SL_GLOBAL int shared_tree_renew(struct sl_tree_part *x SL_NONNULL, const struct 
 }
 
 /*
- * When a tree asks again that is so far ahead of the slowest: when that could have caught up, had it the whole link, or when the bucket lacks only a
- * quarter of its burst, whichever is first. So no credit is lost if others have gone. Trees come one after the other.
+ * The time at which a tree ahead of the slowest asks again: the earlier one of two. The slowest would have caught up then, had it the whole link; or the
+ * bucket lacks only a quarter of its burst, so that no credit is lost if the others have gone. Trees come one after the other (credit_turn_ns).
  */
 SL_GLOBAL u64 trees_retry_ns(const struct sl_tree_part *x SL_NONNULL, const struct sl_trees_view *v SL_NONNULL, u64 bucket,
 			     u64 ahead, u64 now_ns)

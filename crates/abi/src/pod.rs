@@ -49,6 +49,7 @@ pod!(
     sl_shared_link,
     sl_shared_trees,
     sl_tree_part,
+    sl_tree_homes,
     sl_shared_instance,
     sl_shared_conf,
     sl_event,

@@ -90,7 +90,7 @@ impl PortLimit {
         unsafe { (self.core.give)(&mut *self.state, bytes) }
     }
 
-    /// The port has sent packets of so many bytes, as somebody who looks now has seen. Nothing has come back: no look.
+    /// The port has sent packets of so many bytes, as the engine has seen now. Nothing has come back: no look.
     pub fn come_back(&mut self, bytes: u64, now_ns: u64) {
         if bytes > 0 {
             // SAFETY: the state is whole.

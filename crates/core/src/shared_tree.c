@@ -13,11 +13,6 @@ static void core_tree_stop(struct sl_tree_part *x, struct sl_shared_trees *link,
 	shared_tree_stop(x, link, now_ns);
 }
 
-static u32 core_tree_home(struct sl_tree *t, u32 leaf, u32 instances)
-{
-	return shared_tree_home(t, leaf, instances);
-}
-
 const struct {
 	u32 tree_bytes;
 	u32 part_bytes;
@@ -25,12 +20,10 @@ const struct {
 	void (*dequeue)(struct sl_tree *t, struct sl_tree_part *x, struct sl_shared_trees *link, u64 now_ns,
 			struct sl_tree_verdict *verdict);
 	void (*stop)(struct sl_tree_part *x, struct sl_shared_trees *link, u64 now_ns);
-	u32 (*home)(struct sl_tree *t, u32 leaf, u32 instances);
 } sl_shared_tree_core = {
 	.tree_bytes = sizeof(struct sl_tree),
 	.part_bytes = sizeof(struct sl_tree_part),
 	.link_bytes = sizeof(struct sl_shared_trees),
 	.dequeue = core_tree_dequeue,
 	.stop = core_tree_stop,
-	.home = core_tree_home,
 };

@@ -21,7 +21,6 @@ struct SharedTreeCore {
         *mut RawVerdict,
     ),
     stop: unsafe extern "C" fn(*mut abi::sl_tree_part, *mut abi::sl_shared_trees, u64),
-    home: unsafe extern "C" fn(*mut abi::sl_tree, u32, u32) -> u32,
 }
 
 unsafe extern "C" {
@@ -47,12 +46,6 @@ pub fn part(number: u32, instances: u32, frame_bytes: u32) -> abi::sl_tree_part 
     let mut part: abi::sl_tree_part = unsafe { std::mem::zeroed() };
     (part.number, part.instances, part.frame_bytes) = (number, instances, frame_bytes);
     part
-}
-
-/// The tree, of so many, to which packets of a leaf are to come.
-pub fn home(tree: &mut Tree, leaf: u32, instances: u32) -> u32 {
-    // SAFETY: the tree is whole, and the core masks the leaf.
-    unsafe { (core().home)(tree.as_ptr(), leaf, instances) }
 }
 
 /// The words of a link that trees share.

@@ -43,6 +43,26 @@ pub struct TreeTable {
 }
 
 impl TreeTable {
+    /// The homes of leaves and classes, of so many trees: all that is below one child of the link has one, and the children are dealt out by their numbers.
+    pub fn homes(&self, trees: u32) -> Box<abi::sl_tree_homes> {
+        let mut homes = abi::boxed_zeroed::<abi::sl_tree_homes>();
+        for leaf in self.nodes.keys().copied().filter(|number| *number < LINK) {
+            homes.of_leaf[leaf as usize] = self.home(leaf, trees);
+        }
+        homes.by_class = u64::from(!self.classes.is_empty());
+        homes.of_class = [homes.of_leaf[NOBODY as usize]; abi::SL_TREE_CLASSES as usize];
+        for (class, leaf) in &self.classes {
+            homes.of_class[*class as usize] = homes.of_leaf[*leaf as usize];
+        }
+        homes
+    }
+
+    fn home(&self, leaf: u32, trees: u32) -> u8 {
+        let above = |number: &u32| self.nodes.get(number).map(|node| node.parent).filter(|parent| *parent != LINK);
+        let child = std::iter::successors(Some(leaf), above).take(abi::SL_TREE_LEVELS as usize).last().unwrap_or(leaf);
+        ((child & (LINK - 1)) % trees.max(1)) as u8
+    }
+
     /// The tree of a network in one direction. `running`: the tree that runs, whose kinds of queues keep their numbers. `header_bytes`: as in
     /// [`crate::Context`].
     pub fn of(

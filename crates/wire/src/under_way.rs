@@ -1,4 +1,4 @@
-//! What a port has been given and has not sent yet, and how much that may be.
+//! The packets that a port has been given and has not sent yet, and their limit.
 
 use sluice_core::port_limit::{Bounds, PortLimit};
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const LEAST_BYTES: u64 = 1514;
 /// A limit that no ring reaches.
 const MOST_BYTES: u64 = 1 << 30;
-/// What was too much for so long is taken off the limit, ns: as the kernel does it for the rings of drivers.
+/// The time for which bytes must be too many before the limit falls by them, ns: as the kernel has it for the rings of drivers.
 const HOLD_NS: u64 = 1_000_000_000;
 
 /// How much a port may have under way.

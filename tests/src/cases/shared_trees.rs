@@ -23,6 +23,7 @@ pub fn suite() -> Suite {
         .qdisc("weights_and_guarantees_hold_over_queues", &[Need::Icount], weights_and_guarantees)
         .qdisc("processors_share_the_rate_by_trees", &[Need::Processors], processors_share)
         .qdisc("trees_change_while_packets_flow", &[], changes)
+        .qdisc("new_subscribers_have_a_home_at_once", &[], new_subscribers)
         .qdisc("high_rates_have_trees", &[], high_rates)
         .qdisc("a_filter_that_was_removed", &[], a_filter_that_was_removed)
         .qdisc("queues_that_shrink_below_trees", &[], queues_that_shrink)
@@ -139,7 +140,7 @@ fn send(pair: &Pair, classes: &[(u16, u64)]) -> Vec<Outcome> {
     traffic::start(&pair.a, &pair.b, B, &flows).stop_after(RUN + Duration::from_millis(600))
 }
 
-/// The classes of a local sender: weights of the first level, a ceiling and a guarantee, at 40 and at 200 Mbit/s, where credit is drawn in advance.
+/// The classes of a local sender: weights of the first level, a ceiling and a guarantee, at 32 Mbit/s, and at 120, where credit is drawn in advance.
 fn weights_and_guarantees(lab: &Lab) {
     let pair = lab.pair_with(EIGHT);
     lab.up(&pair.a, "a0", &lab.policy(&office("32mbit")), &[]);
@@ -218,6 +219,33 @@ fn changes(lab: &Lab) {
     assert_eq!(net.router.state("lan0"), before);
 }
 
+/// A subscriber that comes, or moves, while no packet comes to the other queues: all below its site come to one queue.
+fn new_subscribers(lab: &Lab) {
+    let net = box_with(lab, FOUR);
+    lab.up(&net.router, "lan0", &lab.policy(&over_all(town())), &[]);
+    let change = |arguments: &[&str]| lab.sluice(&net.router, &[&["subscriber"], arguments].concat()).ok();
+    let queue_of = |name: &str| {
+        let before = sent_by_queue(&net.router, "lan0");
+        let streams = download(&net, &[(name, 3)]);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(end(streams)[0].lost(), 0);
+        let after = sent_by_queue(&net.router, "lan0");
+        let used = (0..after.len()).filter(|queue| after[*queue] - before[*queue] > 20);
+        let used: Vec<usize> = used.collect();
+        assert_eq!(used.len(), 1, "{name}: {before:?} {after:?}");
+        used[0]
+    };
+    let (north, south) = (queue_of("a"), queue_of("c"));
+    assert_ne!(north, south);
+    change(&["add", "d", "--addresses", address("d"), "--plan", "home", "--site", "south"]);
+    assert_eq!(queue_of("d"), south, "it has come");
+    change(&["move", "d", "north"]);
+    assert_eq!(queue_of("d"), north, "it has moved");
+    change(&["move", "b", "south"]);
+    assert_eq!([queue_of("b"), queue_of("c"), queue_of("a")], [south, south, north]);
+    lab.down(&net.router, "lan0");
+}
+
 /// Above 1 Gbit/s each queue has a tree without being asked for, where there is memory; what is below a class is told, and traced, as with one.
 fn high_rates(lab: &Lab) {
     let pair = lab.pair_with(FOUR);
@@ -268,9 +296,9 @@ fn a_filter_that_was_removed(lab: &Lab) {
     let outcomes = send(&pair, &[(0, 2), (3, 2)]);
     assert!(outcomes.iter().all(|one| one.lost() == 0));
     let shown = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
-    assert!(shown.contains("nothing leads packets to the tx queue"), "{shown}");
+    assert!(shown.contains("the filter that leads packets to the tx queue"), "{shown}");
     let healed = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
-    assert!(healed.contains("nothing leads packets to the tx queue"), "{healed}");
+    assert!(healed.contains("the filter that leads packets to the tx queue"), "{healed}");
     assert!(pair.a.tc("filter show dev a0 egress").contains("skbedit"));
     pair.a.tc("qdisc replace dev a0 parent 5100:3 pfifo");
     lab.sluice(&pair.a, &["ensure"]).ok();

@@ -7,8 +7,7 @@ use crate::laws;
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_abi::SL_FIRST_INNER as LINK;
-use sluice_core::hierarchy::{Bucket, Node, Tree};
-use sluice_core::shared_tree::home;
+use sluice_core::hierarchy::{Bucket, Node};
 
 laws! {
     no_link_exceeds_its_bound: cases::of(16);
@@ -334,21 +333,4 @@ fn fast_links_touch_shared_words_rarely(stepped: &'static Stepped, case: &Case) 
     prop_assert!(packets > 10_000, "{} packets", packets);
     prop_assert!(draws * 16 <= packets, "{} times in {} packets", draws, packets);
     Ok(())
-}
-
-/// All that is below a child of the link comes to one tree, and the children are spread over all trees.
-#[test]
-fn leaves_of_a_child_have_one_home() {
-    let mut tree = Tree::default();
-    let mut add = |number, parent| tree.configure(number, &Node::below(parent), START_NS).expect("a node");
-    add(LINK, LINK);
-    (1..=4).for_each(|site| add(LINK + site, LINK));
-    add(LINK + 5, LINK + 2);
-    (0..8).for_each(|leaf| add(leaf, LINK + 1 + leaf % 5));
-    (8..16).for_each(|leaf| add(leaf, LINK));
-    let homes: Vec<u32> = (0..16).map(|leaf| home(&mut tree, leaf, 4)).collect();
-    // Site 5 is below site 2.
-    assert_eq!(homes[..8], [1, 2, 3, 0, 2, 1, 2, 3]);
-    assert_eq!(homes[8..], [0, 1, 2, 3, 0, 1, 2, 3]);
-    assert!((0..16).all(|leaf| home(&mut tree, leaf, 1) == 0));
 }

@@ -271,7 +271,7 @@ impl Start {
             hook: request.hook,
             ingress_rate: policy.ingress_rate,
             running: None,
-            in_use: plan::tx_queues_in_use(&interface, root.as_ref())?,
+            in_use: plan::tx_queues_in_use(&policy, &interface, root.as_ref())?,
             available_bytes: memory::available_bytes(),
         };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;

@@ -90,7 +90,7 @@ impl fmt::Display for Missing {
             Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
             Missing::Steering => write!(
                 f,
-                "nothing leads packets to the tx queue of their subscriber or class: its ceiling, guarantee and weight hold in each queue alone"
+                "the filter that leads packets to the tx queue of their subscriber or class is gone: ceilings, guarantees and weights hold in each queue alone"
             ),
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
             Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),

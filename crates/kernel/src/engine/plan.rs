@@ -120,7 +120,8 @@ pub fn plan(
     }
     let takes_places = engine.has_qdiscs() && queues == 0 && root == "mq";
     let one_for_all = one_queue_for_all(policy, engine, interface.tx_queues).or_else(|| {
-        let why = several_trees::why_one(policy, interface.tx_queues, features, options)?;
+        let trees = options.in_use.map_or(interface.tx_queues, |in_use| in_use.min(interface.tx_queues));
+        let why = several_trees::why_one(policy, trees, features, options)?;
         Some(one_lock(interface.tx_queues, &why))
     });
     notes.extend(one_for_all.filter(|_| takes_places));
@@ -200,6 +201,9 @@ fn several_queues(
         if let Some(why) = why {
             let cure = match engine {
                 Engine::Tc => "write `\"queues\": \"auto\"`, or use engine qdisc".to_owned(),
+                _ if policy.network.is_some() && !features.skbedit => {
+                    "load the module act_skbedit, or write `\"queues\": \"auto\"`".to_owned()
+                }
                 _ => format!(
                     "use fewer (ethtool -L {} combined N, or tx N), or write `\"queues\": \"auto\"`",
                     interface.name
@@ -224,8 +228,8 @@ fn several_queues(
 }
 
 /// The tx queues in use, of an interface that can have more than may share a rate. None: each may have a scheduler, or the number is not known.
-pub(crate) fn tx_queues_in_use(interface: &Interface, root: Option<&Qdisc>) -> Result<Option<u32>> {
-    let Some(root) = root.filter(|root| interface.tx_queues > MOST_SHARING && root.is_default()) else {
+pub(crate) fn tx_queues_in_use(policy: &Resolved, interface: &Interface, root: Option<&Qdisc>) -> Result<Option<u32>> {
+    let Some(root) = root.filter(|root| interface.tx_queues > most_sharing(policy) && root.is_default()) else {
         return Ok(None);
     };
     let in_use = match root.kind.as_str() {
@@ -235,6 +239,11 @@ pub(crate) fn tx_queues_in_use(interface: &Interface, root: Option<&Qdisc>) -> R
         _ => return Ok(None),
     };
     Ok(Some(in_use).filter(|in_use| *in_use > 0))
+}
+
+/// The most queues whose schedulers, or trees, share a rate.
+fn most_sharing(policy: &Resolved) -> u32 {
+    if policy.network.is_some() { abi::SL_SHARED_TREES } else { MOST_SHARING }
 }
 
 /// Whether a root qdisc is of a device with several queues, which mq can take.
@@ -260,7 +269,7 @@ fn why_one_queue(policy: &Resolved, engine: Engine, tx_queues: u32, runs: bool) 
     if !policy.is_limited() {
         return (tx_queues > MOST_QUEUES).then(|| format!("at most {MOST_QUEUES} queues have a scheduler each"));
     }
-    let most = if policy.network.is_some() { abi::SL_SHARED_TREES } else { MOST_SHARING };
+    let most = most_sharing(policy);
     if tx_queues > most {
         return Some(format!("at most {most} share a rate"));
     }

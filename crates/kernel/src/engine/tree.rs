@@ -14,7 +14,7 @@ use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
 use crate::engine::{several_trees, steering};
 use crate::maps::tables;
-use crate::maps::tree::TreeMaps;
+use crate::maps::tree::{Instance, TreeMaps};
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
 use crate::system::qdiscs::Qdisc;
@@ -24,7 +24,8 @@ use sluice_policy::Resolved;
 use sluice_policy::network::{Network, Way};
 use sluice_tables::Compiled;
 use sluice_tables::each_host::HostTable;
-use sluice_tables::tree::{NODES, Numbers, TreeError, TreeTable, part};
+use sluice_tables::tree::{LINK, NODES, Numbers, TreeError, TreeTable, part};
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
@@ -79,6 +80,7 @@ impl<'a> Wanted<'a> {
         let maps = TreeMaps::open(pins)?;
         let table = self.table(&numbers, &TreeTable::empty())?;
         maps.instances.iter().try_for_each(|instance| instance.keep(&table))?;
+        maps.set_homes(&table);
         let addresses = sluice_tables::build_addresses(&numbers.addresses(self.network), random);
         let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
         tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
@@ -110,6 +112,9 @@ impl<'a> Wanted<'a> {
                 return wrong("the tree of classes is not the one that was written");
             }
         }
+        if !maps.has_homes(&self.table(&numbers, &maps.first().running())?) {
+            return wrong("packets do not come to the tx queues that were written");
+        }
         if !maps.has_addresses(&numbers.addresses(self.network)) {
             return wrong("the table of addresses is not the one that was written");
         }
@@ -137,7 +142,7 @@ pub(super) fn refused(error: TreeError) -> Error {
 }
 
 impl Driver for TreeQdisc {
-    /// Loads the qdisc with a tree of its own, and registers it under a name that is free, which it sets in the record.
+    /// Loads the qdisc with one tree, or one for each tx queue and the program of the filter, and registers it under a name that is free, which it sets in the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let wanted = Wanted::of(record, loading.policy, interface)?;
@@ -173,9 +178,9 @@ impl Driver for TreeQdisc {
             let frame_bytes = wanted.frame_bytes(interface);
             (0..trees).try_for_each(|n| tables::write(&parts, n, &part(n, trees, frame_bytes)))?;
         }
+        steering::load(record, wanted.by_source(), loading)?;
         // A leaf without packets and debt owes nothing, so another host may have it at once.
         wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)?;
-        steering::load(record, wanted.by_source(), loading)?;
         early_leaf::load(record, wanted.by_source(), loading.pins)
     }
 
@@ -200,6 +205,7 @@ impl Driver for TreeQdisc {
         let hosts = wanted.hosts(&numbers, &groups)?;
         maps.set_owners(&numbers.owners);
         all.iter().try_for_each(|(instance, running)| instance.make(&running.changes_to(&table)))?;
+        maps.set_homes(&table);
         wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
@@ -213,7 +219,9 @@ impl Driver for TreeQdisc {
         let numbers = wanted.numbers_in_force(at, &maps)?;
         for instance in &maps.instances {
             let running = instance.running_part(&numbers.all_leaves());
-            instance.make(&running.changes_to(&wanted.table(&numbers, &running)?))?;
+            let table = wanted.table(&numbers, &running)?;
+            instance.make(&running.changes_to(&table))?;
+            maps.set_homes(&table);
         }
         Ok(())
     }
@@ -224,8 +232,11 @@ impl Driver for TreeQdisc {
         let maps = TreeMaps::open(at.pins)?;
         let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
         let gone = numbers.gone();
-        let has_packets = |leaf| maps.has_packets(leaf);
-        maps.instances.iter().try_for_each(|instance| instance.make(&instance.running().removals(&gone, has_packets)))
+        // Asked once: a leaf stays in all trees, or goes from all.
+        let busy: HashSet<u32> =
+            gone.iter().copied().filter(|number| *number < LINK && maps.has_packets(*number)).collect();
+        let removals = |instance: &Instance| instance.running().removals(&gone, |leaf| busy.contains(&leaf));
+        maps.instances.iter().try_for_each(|instance| instance.make(&removals(instance)))
     }
 
     fn verify(&self, at: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {

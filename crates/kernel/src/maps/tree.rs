@@ -57,6 +57,8 @@ pub(crate) struct TreeMaps {
     owners: Words,
     /// The link that several trees share, whose first word is its bucket.
     shared: Option<Words>,
+    /// The homes of leaves among several trees.
+    homes: Option<Words>,
 }
 
 impl TreeMaps {
@@ -75,6 +77,10 @@ impl TreeMaps {
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
             hosts: Words::of::<abi::sl_each_host>(&map("hosts")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
+            homes: match pins.join("homes").exists() {
+                true => Some(Words::of::<abi::sl_tree_homes>(&map("homes")?)?),
+                false => None,
+            },
             shared: match pins.join("shared_trees").exists() {
                 true => Some(Words::of::<abi::sl_shared_trees>(&map("shared_trees")?)?),
                 false => None,
@@ -98,6 +104,31 @@ impl TreeMaps {
         if let Some(shared) = &self.shared {
             all.node[tree::LINK as usize].bucket[abi::SL_TURN_SHARED as usize].tat_64ths = shared.load(0);
         }
+    }
+
+    /// Has packets of the leaves of a table come to their homes, where there are several trees. The table may have a part of the leaves.
+    pub fn set_homes(&self, table: &TreeTable) {
+        let Some(words) = &self.homes else { return };
+        let mut homes = abi::boxed_zeroed::<abi::sl_tree_homes>();
+        words.get(0, &mut *homes);
+        let wanted = table.homes(self.instances.len() as u32);
+        for leaf in table.nodes.keys().map(|number| *number as usize).filter(|number| *number < wanted.of_leaf.len()) {
+            homes.of_leaf[leaf] = wanted.of_leaf[leaf];
+        }
+        (homes.by_class, homes.of_class) = (wanted.by_class, wanted.of_class);
+        words.set(0, &*homes);
+    }
+
+    /// Whether packets of the leaves of a table come to their homes.
+    pub fn has_homes(&self, table: &TreeTable) -> bool {
+        let Some(words) = &self.homes else { return true };
+        let mut homes = abi::boxed_zeroed::<abi::sl_tree_homes>();
+        words.get(0, &mut *homes);
+        let wanted = table.homes(self.instances.len() as u32);
+        let mut leaves =
+            table.nodes.keys().map(|number| *number as usize).filter(|number| *number < homes.of_leaf.len());
+        leaves.all(|leaf| homes.of_leaf[leaf] == wanted.of_leaf[leaf])
+            && (homes.by_class, homes.of_class) == (wanted.by_class, wanted.of_class)
     }
 
     /// The only tree, or the first one.
@@ -297,7 +328,8 @@ impl Instance {
 /// Adds the counters and the backlogs of leaves, and takes the buckets of nodes that have moved further: a leaf's packets come to one tree.
 fn add_counts(to: &mut abi::sl_tree, from: &abi::sl_tree) {
     for (to, from) in to.leaf.iter_mut().zip(&from.leaf) {
-        if to.sent_pkts < from.sent_pkts {
+        // One tree has the leaf's packets; others may have had some before it moved.
+        if from.pkts > 0 || to.sent_pkts < from.sent_pkts {
             to.wait_ns = from.wait_ns;
         }
         to.pkts += from.pkts;
