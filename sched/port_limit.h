@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How much a port may have under way: as little as keeps it busy. What a port has is in one queue, in which an urgent packet waits for all that is ahead;
- * what it has not is in the scheduler.
+ * The limit on the bytes that a port has under way: as few as keep it busy. A port has them in one queue, in which an urgent packet waits for all that
+ * is ahead; others are in the scheduler.
  *
  *	port_limit_configure	between which bounds, and how fast it falls
  *	port_limit_has_room	whether a packet may be given to the port

@@ -21,8 +21,8 @@
  * the horizon (credit_horizon_ns), since its tx queue is stopped, is passed by.
  *
  * Bounds: bytes of all trees <= rate * t + burst + trees * batch in any window of t seconds, as in shared_credit.h. Let W be the sum of all
- * weights that are ready, B the batch, and L SL_SHARED_BURST_BATCHES batches where credit is drawn in advance (credit_is_fast), else one. What two children with
- * weights w and w' have sent that stayed ready, in trees whose ready weights stayed V and V', differs by
+ * weights that are ready, B the batch, and L SL_SHARED_BURST_BATCHES batches where credit is drawn in advance (credit_is_fast), else one. The bytes
+ * of two children with weights w and w' that stayed ready, in trees whose ready weights stayed V and V', differ by
  *
  *	| sent / w - sent' / w' | <= 2 * (L / W + 2 * B / min(V, V'))
  *

@@ -18,7 +18,6 @@ fn main() {
         "src/police.c",
         "src/port_limit.c",
         "src/shared_credit.c",
-        "src/shared_tree.c",
     ];
     sources.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
     cc::Build::new()

@@ -10,13 +10,13 @@ pub mod observe;
 pub mod observed;
 pub mod serve;
 pub mod subscriber;
+pub mod wire;
 
 use crate::completion;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
-use sluice_wire::Most;
 use std::path::PathBuf;
 
 /// Low latency on a full link: programmable packet scheduling and quality of service for Linux.
@@ -75,7 +75,7 @@ pub enum Command {
     /// Apply a policy file again whenever it changes, until stopped
     Watch(Watch),
     /// Make two interfaces a wire: a process queues what arrives at one, and sends it out of the other, until it is stopped
-    Wire(Wire),
+    Wire(wire::Wire),
     /// Show the state of managed interfaces and their classes
     Status(Status),
     /// Watch classes, queues, rules and flows live
@@ -301,63 +301,6 @@ pub struct Watch {
     /// A managed interface, and the policy file; without the interface, each that the file names under "interfaces"
     #[arg(value_names = ["INTERFACE", "FILE"], num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub words: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  sluice wire eth0 eth1 --policy gaming --rate 95mbit/38mbit
-  sluice wire eth0 eth1
-  sluice wire eth0 eth1 --policy gaming --rate 8gbit --workers 4
-
-The second one goes on with a wire whose process has ended. Other commands see each interface as a managed one whose arrivals are queued: sluice status \
-eth0, sluice apply eth0 POLICY, sluice top.")]
-pub struct Wire {
-    /// The two interfaces, such as eth0 and eth1, which need no addresses: packets that arrive at one leave by the other
-    #[arg(num_args = 2, required = true, value_names = ["INTERFACE", "INTERFACE"], add = ArgValueCompleter::new(completion::unmanaged))]
-    pub interfaces: Vec<String>,
-    /// A policy file, or the name of a profile; without it, the wire is there already
-    #[arg(long, short, value_name = "POLICY", add = ArgValueCompleter::new(completion::policies))]
-    pub policy: Option<String>,
-    /// Shape what arrives at the first interface to this rate, and what arrives at the second one to the rate behind the slash
-    #[arg(long, value_name = "RATE[/RATE]", requires = "policy", allow_hyphen_values = true)]
-    pub rate: Option<String>,
-    /// The threads that move packets, 1 to 8, each with a receive queue of both interfaces; auto: as many as there are receive queues
-    #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
-    pub workers: Workers,
-    /// Ask the drivers for packets while there are any (SO_PREFER_BUSY_POLL); takes more processor time
-    #[arg(long)]
-    pub busy_poll: bool,
-    /// What an interface may have to send at a time, packets, 1 to 2048; auto: as little as keeps it busy, which is found out
-    #[arg(long, value_name = "N", default_value = "auto", value_parser = port_limit)]
-    pub port_limit: Most,
-    /// Print notes too
-    #[arg(long, short)]
-    pub verbose: bool,
-}
-
-fn port_limit(text: &str) -> Result<Most, String> {
-    if text == "auto" {
-        return Ok(Most::Found);
-    }
-    match text.parse() {
-        Ok(number) if (1..=sluice_wire::PLACES).contains(&number) => Ok(Most::Packets(number)),
-        _ => Err(format!("write auto, or a number of packets from 1 to {}", sluice_wire::PLACES)),
-    }
-}
-
-/// The threads of a wire; none: as many as there are receive queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workers(pub Option<u32>);
-
-fn workers(text: &str) -> Result<Workers, String> {
-    if text == "auto" {
-        return Ok(Workers(None));
-    }
-    match text.parse() {
-        Ok(number) if (1..=sluice_abi::SL_WIRE_WORKERS).contains(&number) => Ok(Workers(Some(number))),
-        _ => Err(format!("write auto, or a number from 1 to {}", sluice_abi::SL_WIRE_WORKERS)),
-    }
 }
 
 #[derive(Debug, Args)]

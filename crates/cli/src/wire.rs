@@ -1,6 +1,6 @@
 //! `sluice wire`: two interfaces as a wire, until it is stopped.
 
-use crate::args::Wire as Arguments;
+use crate::args::wire::Wire as Arguments;
 use crate::assignment::choose;
 use crate::check::{self, print_remarks};
 use crate::failure::Failure;

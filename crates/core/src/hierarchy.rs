@@ -8,10 +8,9 @@ use crate::{Packet, State, Underway};
 use sluice_abi as abi;
 use std::ptr::NonNull;
 
-/// `struct sl_tree_verdict`.
 #[repr(C)]
 #[derive(Default)]
-pub(crate) struct RawVerdict {
+struct RawVerdict {
     action: u32,
     slot: u32,
     leaf: u32,
@@ -274,16 +273,6 @@ pub enum Verdict {
     },
 }
 
-impl From<RawVerdict> for Verdict {
-    fn from(raw: RawVerdict) -> Verdict {
-        match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.len_bytes, mark: raw.mark != 0 },
-            WAIT => Verdict::Wait(raw.wake_ns),
-            _ => Verdict::Idle,
-        }
-    }
-}
-
 /// The verdict of a hook on arrivals at another interface on a packet for a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Early {
@@ -442,7 +431,11 @@ impl Tree {
         let mut raw = RawVerdict::default();
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_tree_verdict.
         unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
-        raw.into()
+        match raw.action {
+            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.len_bytes, mark: raw.mark != 0 },
+            WAIT => Verdict::Wait(raw.wake_ns),
+            _ => Verdict::Idle,
+        }
     }
 
     /// Drops the packet that a leaf would send next: its slot, which is free again; none if it has none.

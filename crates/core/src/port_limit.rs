@@ -41,7 +41,7 @@ pub struct Bounds {
     pub least_bytes: u64,
     /// The limit is not above this.
     pub most_bytes: u64,
-    /// What was too much for so long is taken off, ns.
+    /// The time for which bytes must be too many before the limit falls by them, ns.
     pub hold_ns: u64,
 }
 

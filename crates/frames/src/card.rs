@@ -45,7 +45,7 @@ pub struct Left {
     pub ports: [u16; 2],
 }
 
-/// What a card has sent.
+/// The packets that a card has sent.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SentByCard {
     /// Frames.

@@ -4,6 +4,7 @@
 //! alike.
 
 pub(crate) mod attach;
+mod clsact;
 pub(crate) mod devices;
 pub(crate) mod differences;
 pub(crate) mod early_leaf;
@@ -14,6 +15,7 @@ pub(crate) mod htb_tree;
 pub(crate) mod leaves;
 pub(crate) mod managed;
 pub(crate) mod members;
+pub(crate) mod options;
 pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod programs;
@@ -24,6 +26,7 @@ pub(crate) mod steering;
 mod tc;
 pub(crate) mod tc_tree;
 mod tree;
+pub(crate) mod tx_queues;
 pub(crate) mod verify;
 pub(crate) mod xsk;
 pub(crate) mod xsk_checks;

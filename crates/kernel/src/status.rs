@@ -174,7 +174,7 @@ pub struct DirectionStatus {
     pub port: Option<PortStatus>,
 }
 
-/// What the interface by which a wire sends had to be waited for.
+/// The time for which packets of a wire have waited for the interface that sends them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PortStatus {
     /// Time in which packets waited since the interface had enough to send, seconds; the sum over workers.

@@ -27,6 +27,7 @@ pub use addresses::{
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
 pub use ipnet::IpNet;
+pub use shared::frame_bytes;
 pub use sluice_policy::network::Address;
 pub use sluice_policy::rank_resolution;
 

@@ -4,7 +4,7 @@ use crate::levels::Levels;
 use crate::{Context, Queues, bucket};
 use sluice_abi as abi;
 use sluice_core::shared_credit::{Class, Conf};
-use sluice_policy::{Bytes, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 
 /// Weights are numbers of 16 bits.
 const MOST_WEIGHT: u32 = u16::MAX as u32;
@@ -54,13 +54,13 @@ pub(crate) fn conf(policy: &Resolved, context: &Context) -> Box<abi::sl_shared_c
             guarantee_burst_ns: class.rate.map_or(0, bucket::guarantee_burst_ns),
         };
     }
-    Conf::new(context.queues, rate.0, burst_ns, frame_bytes(policy, context), &classes).into_raw()
+    Conf::new(context.queues, rate.0, burst_ns, frame_bytes(&policy.framing, context.mtu_bytes), &classes).into_raw()
 }
 
 /// The longest frame as the link counts it, without cells: a fragment of the last cell makes it no more than a tenth longer.
-fn frame_bytes(policy: &Resolved, context: &Context) -> u32 {
-    let whole = i64::from(context.mtu_bytes) + i64::from(policy.framing.overhead_bytes);
-    whole.clamp(i64::from(policy.framing.mpu_bytes.max(64)), 1 << 16) as u32
+pub fn frame_bytes(framing: &Framing, mtu_bytes: u32) -> u32 {
+    let whole = i64::from(mtu_bytes) + i64::from(framing.overhead_bytes);
+    whole.clamp(i64::from(framing.mpu_bytes.max(64)), 1 << 16) as u32
 }
 
 /// The weights of a policy's classes: their weights, or the quanta of a discipline that shares by these.

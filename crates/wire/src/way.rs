@@ -122,7 +122,7 @@ impl Way {
         let mut again_ns = Some(now_ns);
         while count < BATCH {
             if count >= room || !under_way.has_room() {
-                // What leaves the scheduler now would wait where an urgent packet cannot pass it.
+                // A packet that leaves the scheduler now would wait where an urgent one cannot pass it.
                 self.waiting_ns = Some(now_ns);
                 again_ns = Some(now_ns + ROOM_NS);
                 break;

@@ -34,7 +34,7 @@ const AWAKE_NS: u64 = 100_000;
 pub struct Worker {
     ways: [Way; 2],
     ports: [Port; 2],
-    /// What each port sends.
+    /// The packets that each port has under way.
     under_way: [UnderWay; 2],
     pool: Pool,
     /// Whether the driver is asked for packets instead of waiting for its interrupts.

@@ -153,7 +153,7 @@ fn weights_and_guarantees(lab: &Lab) {
     assert_near("all", together(&outcomes), 32e6, 0.005);
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&office("120mbit"))]).ok();
     let outcomes = send(&pair, &[(0, 90), (2, 40), (3, 90)]);
-    // What is guaranteed below the left one is guaranteed to it, whichever of its classes sends.
+    // The left one has the guarantees of its classes, whichever of them sends.
     for ((class, mbit), outcome) in [(0, 76.667), (2, 8.0), (3, 35.333)].iter().zip(&outcomes) {
         assert_near(&format!("class {class}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.01);
     }
@@ -301,9 +301,10 @@ fn a_filter_that_was_removed(lab: &Lab) {
     assert!(healed.contains("the filter that leads packets to the tx queue"), "{healed}");
     assert!(pair.a.tc("filter show dev a0 egress").contains("skbedit"));
     pair.a.tc("qdisc replace dev a0 parent 5100:3 pfifo");
+    let shown = || lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(shown().contains("the scheduler of queue 3 of mq was replaced"), "{}", shown());
     lab.sluice(&pair.a, &["ensure"]).ok();
-    let shown = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
-    assert!(!shown.contains("was replaced"), "{shown}");
+    assert!(!shown().contains("was replaced"), "{}", shown());
     lab.down(&pair.a, "a0");
 }
 

@@ -82,12 +82,4 @@ mutants! {
         "bits &= pipes_in_common(sl_at(t->ready, word * 64), queues);" => ";";
 }
 
-#[test]
-fn the_core_as_it_is_breaks_no_law() {
-    suite::holds_unchanged(20);
-}
-
-#[test]
-fn each_law_is_broken_by_a_mutant() {
-    suite::are_all_broken(BROKEN.iter());
-}
+suite::laws_can_fail!(20, BROKEN.iter());

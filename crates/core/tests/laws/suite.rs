@@ -36,6 +36,22 @@ macro_rules! mutants {
 }
 pub(crate) use mutants;
 
+/// The tests of the laws as a whole: none is broken by the sources as they are, in so many cases, and each is by one of these mutants.
+macro_rules! laws_can_fail {
+    ($cases:literal, $broken:expr) => {
+        #[test]
+        fn the_core_as_it_is_breaks_no_law() {
+            $crate::suite::holds_unchanged($cases);
+        }
+
+        #[test]
+        fn each_law_is_broken_by_a_mutant() {
+            $crate::suite::are_all_broken($broken);
+        }
+    };
+}
+pub(crate) use laws_can_fail;
+
 /// The builds of a core whose type has `SYMBOL` and `fits`, from changed sources. `native`: the file that is compiled.
 macro_rules! builds_of {
     ($core:ty, $native:literal) => {

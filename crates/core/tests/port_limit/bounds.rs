@@ -23,7 +23,7 @@ fn a_limit_keeps_within_its_bounds(core: &'static LimitCore, case: &Case) -> Tes
     Ok(())
 }
 
-/// What the port has is the limit at most, when the last packet is given; a limit that falls takes nothing back.
+/// A port has no more than the limit when the last packet is given; a limit that falls takes nothing back.
 fn a_packet_goes_beyond_the_limit_at_most(core: &'static LimitCore, case: &Case) -> TestCaseResult {
     for look in run(core, case, LOOKS).iter().flatten().filter(|look| look.given > 0) {
         prop_assert!(look.held_bytes - look.last_bytes <= look.limit_bytes, "{look:?}");

@@ -21,7 +21,7 @@ fn settled<'a>(case: &Case, phase: &Phase, looks: &'a [Look]) -> &'a [Look] {
     let packet_ns = (case.longest() * phase.byte_cost) >> 10;
     let from_ns = looks.last().map_or(0, |look| look.at_ns) / 2;
     let enough = from_ns > 6 * case.bounds.hold_ns + 50 * packet_ns;
-    // What the rate before has left is sent first, at that rate.
+    // Packets that were given at the rate before are sent first, at that rate.
     let drained = looks.partition_point(|look| look.held_bytes > look.limit_bytes + case.longest());
     let from = looks.partition_point(|look| look.at_ns < from_ns);
     if enough && drained < from / 2 { &looks[from..] } else { &[] }

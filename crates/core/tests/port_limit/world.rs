@@ -38,7 +38,7 @@ pub struct Look {
     pub at_ns: u64,
     /// The time since the look before.
     pub gap_ns: u64,
-    /// Of that, the time in which the port had nothing to send.
+    /// The part of that time in which the port had nothing to send.
     pub idle_ns: u64,
     /// Bytes that came back.
     pub came_bytes: u64,

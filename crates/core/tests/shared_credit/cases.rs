@@ -78,3 +78,13 @@ pub fn most_ahead(charges: impl Iterator<Item = (u64, u32)>, rate: u64) -> f64 {
     }
     most
 }
+
+/// Bytes that a rate sends in a time.
+pub fn bytes_in(rate: u64, ns: u64) -> f64 {
+    rate as f64 / 8e9 * ns as f64
+}
+
+/// The time that so many packets of a frame take at the rate of a case, ns.
+pub fn time_of(case: &Case, packets: u64) -> u64 {
+    packets * u64::from(FRAME) * 8_000_000_000 / case.rate
+}

@@ -2,7 +2,7 @@
 
 use crate::{
     builds::Stepped,
-    cases::{self, Case, Random, START_NS, most_ahead},
+    cases::{self, Case, Random, START_NS, bytes_in, most_ahead, time_of},
     laws,
     world::World,
 };
@@ -25,15 +25,6 @@ laws! {
     changes_leave_debts_alone: cases::of(16);
     stopped_queues_hold_up_no_others: cases::of(8);
     fast_links_touch_shared_words_rarely: cases::of(8);
-}
-
-fn bytes_in(rate: u64, ns: u64) -> f64 {
-    rate as f64 / 8e9 * ns as f64
-}
-
-/// So many packets take about so long at the rate.
-fn time_of(case: &Case, packets: u64) -> u64 {
-    packets * 1_500 * 8_000_000_000 / case.rate
 }
 
 /// Each class on a random set of instances, at least one.

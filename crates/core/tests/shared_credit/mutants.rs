@@ -110,12 +110,4 @@ mutants! {
         "s32 most = (s32)(r->batch_bytes - r->frame_bytes + 1);" => "s32 most = 1;";
 }
 
-#[test]
-fn the_headers_as_they_are_break_no_law() {
-    suite::holds_unchanged(5);
-}
-
-#[test]
-fn each_law_is_broken_by_a_mutant() {
-    suite::are_all_broken(BROKEN.iter());
-}
+suite::laws_can_fail!(5, BROKEN.iter());

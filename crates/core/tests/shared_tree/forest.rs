@@ -6,7 +6,7 @@ use crate::interleaving::{self, Instances};
 use sluice_abi as abi;
 use sluice_abi::SL_FIRST_INNER as LINK;
 use sluice_core::hierarchy::{Bucket, Discipline, Node, Tree};
-use sluice_core::shared_tree::{Link, part};
+use sluice_core::shared_tree::part;
 
 /// A child of the link: a leaf.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Sent {
 }
 
 pub struct Forest {
-    pub link: Link,
+    pub link: Box<abi::sl_shared_trees>,
     pub trees: Vec<Tree>,
     pub parts: Vec<abi::sl_tree_part>,
     pub children: Vec<Child>,
@@ -48,7 +48,7 @@ impl Instances for Forest {
 
     fn call(&mut self, n: usize, kind: u32, now_ns: u64) -> Call {
         let tree = self.trees[n].as_ptr();
-        Call { kind, now_ns, tree, part: &mut self.parts[n], link: self.link.as_ptr(), ..Call::default() }
+        Call { kind, now_ns, tree, part: &mut self.parts[n], link: &mut *self.link, ..Call::default() }
     }
 
     fn ended(&mut self, _: usize, call: &Call, now_ns: u64, random: &mut Random) -> Option<u64> {
@@ -110,7 +110,7 @@ impl World {
             tree
         };
         let forest = Forest {
-            link: Link::default(),
+            link: abi::boxed_zeroed(),
             trees: (0..n).map(|_| tree()).collect(),
             parts: (0..n).map(|number| part(number, n, FRAME)).collect(),
             children: Vec::new(),

@@ -2,7 +2,7 @@
 /* Trees that share a link, whose calls stop before every access to a shared word. */
 static void stepped_yield(void);
 #define SL_SHARED_STEP() stepped_yield()
-#include "../../src/shared_tree.c"
+#include "shared_tree.h"
 
 enum stepped_kind { STEPPED_DEQUEUE, STEPPED_STOP };
 

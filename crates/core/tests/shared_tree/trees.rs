@@ -1,7 +1,7 @@
 //! Trees of classes at a link: its rate, and the weights and guarantees of its children, hold for all trees together (`sched/shared_tree.h`).
 
 use crate::builds::Stepped;
-use crate::cases::{self, Case, FRAME, Random, START_NS, most_ahead};
+use crate::cases::{self, Case, FRAME, Random, START_NS, bytes_in, most_ahead, time_of};
 use crate::forest::{Child, World, rate_of};
 use crate::laws;
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -24,18 +24,9 @@ laws! {
     fast_links_touch_shared_words_rarely: cases::of(8);
 }
 
-fn bytes_in(bits_per_second: u64, ns: u64) -> f64 {
-    bits_per_second as f64 / 8e9 * ns as f64
-}
-
 /// The rate that a cost in whole numbers stands for, rounded up.
 fn effective(rate: Bucket) -> u64 {
     ((8_000_000_000u64 << abi::SL_NODE_COST_BITS) / u64::from(rate.cost())) + 1
-}
-
-/// So many packets of a frame take about so long at the rate.
-fn time_of(case: &Case, packets: u64) -> u64 {
-    packets * u64::from(FRAME) * 8_000_000_000 / case.rate
 }
 
 /// So many children, of random weights and in random trees, all backlogged.
@@ -242,7 +233,7 @@ fn trees_that_run_empty_want_nothing(stepped: &'static Stepped, case: &Case) -> 
     (0..8).for_each(|child| world.set_backlogged(child, false));
     let until = world.now_ns + part + 32 * (world.rate().batch >> 6);
     world.run_until(until)?;
-    let words = world.link.words();
+    let words = &world.link;
     for (n, (tree, own)) in world.trees.iter().zip(&world.parts).enumerate() {
         prop_assert_eq!(tree.state().pkts, 0, "tree {} has packets", n);
         prop_assert_eq!(words.share[n].claim, 0, "tree {} wants credit", n);
@@ -259,11 +250,11 @@ fn trees_that_run_empty_want_nothing(stepped: &'static Stepped, case: &Case) -> 
 fn trees_that_end_leave_nothing_behind(stepped: &'static Stepped, case: &Case) -> TestCaseResult {
     let mut world = World::grown(stepped, case, children(case, 8), 0);
     world.run_until(START_NS + time_of(case, 300))?;
-    // What all can send at once is what the bucket has, and what it is given back.
+    // The trees could send at once the credit of the bucket and the credit that they give back.
     let had: i64 = world.parts.iter().map(|own| i64::from(own.credit.bytes.max(0))).sum();
-    let before = world.link.words().bucket.value;
+    let before = world.link.bucket.value;
     world.stop_all();
-    let words = world.link.words();
+    let words = &world.link;
     let cost = world.rate().cost;
     let back = (before.wrapping_sub(words.bucket.value) << 14) / cost;
     prop_assert!((had - back as i64).abs() <= 16, "{} bytes of {} came back", back, had);

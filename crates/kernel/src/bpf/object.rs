@@ -53,6 +53,8 @@ pub fn compiler() -> String {
 pub struct Loader {
     name: &'static str,
     open: OpenObject,
+    /// The way out where the kernel has no memory for the maps.
+    no_memory_help: String,
 }
 
 /// Maps of schedulers that share a link: those of one queue do without.
@@ -138,7 +140,11 @@ impl Loader {
         let open = ObjectBuilder::default().open_memory(bytes).doing(|| {
             format!("opening the BPF object {name}: {}", LOG.lock().map(|log| log.clone()).unwrap_or_default())
         })?;
-        Ok(Loader { name, open })
+        Ok(Loader {
+            name,
+            open,
+            no_memory_help: "free some, or give the machine more; a container has a limit of its own".to_owned(),
+        })
     }
 
     /// Sets a constant that the programs are compiled against.
@@ -198,6 +204,11 @@ impl Loader {
         let bytes = map.initial_value_mut().ok_or_else(missing)?;
         bytes.get_mut(offset..offset + value.len()).ok_or_else(missing)?.copy_from_slice(value);
         Ok(())
+    }
+
+    /// Sets what is said to do where the kernel has no memory for the maps.
+    pub fn help_without_memory(&mut self, help: String) {
+        self.no_memory_help = help;
     }
 
     /// Sets the number of elements of a map.
@@ -292,12 +303,12 @@ impl Loader {
         if let Ok(mut log) = LOG.lock() {
             log.clear();
         }
-        let name = self.name;
-        self.open.load().map_err(|error| refusal(name, &error, log_dir))
+        let (name, help) = (self.name, self.no_memory_help);
+        self.open.load().map_err(|error| refusal(name, &error, log_dir, help))
     }
 }
 
-fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
+fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path, no_memory_help: String) -> Error {
     let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !log.contains("processed") {
         return Error::new(Kind::Unsupported, format!("the kernel does not let BPF programs be loaded ({error})"))
@@ -305,7 +316,7 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
     }
     if log.contains("-ENOMEM") {
         return Error::system(format!("the kernel has no memory for the maps of the BPF object `{name}`"))
-            .help("free some, or give the machine more; a container has a limit of its own");
+            .help(no_memory_help);
     }
     let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
     let saved = private::directory(log_dir)

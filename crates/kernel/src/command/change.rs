@@ -6,7 +6,8 @@
 use crate::command::waiting;
 use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
-use crate::engine::plan::{self, Options, Plan};
+use crate::engine::options::Options;
+use crate::engine::plan::{self, Plan};
 use crate::engine::verify::verify;
 use crate::engine::{self, Placed, driver, early_leaf, forwarding, members, xsk_checks, xsk_workers};
 use crate::fault;

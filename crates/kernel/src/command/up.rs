@@ -9,7 +9,9 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::half_done;
-use crate::engine::plan::{self, Options};
+use crate::engine::options::Options;
+use crate::engine::plan;
+use crate::engine::tx_queues;
 use crate::engine::verify::verify;
 use crate::engine::{
     self, Placed, attach, devices, driver, early_leaf, forwarding, members, programs, xsk, xsk_checks, xsk_workers,
@@ -271,7 +273,7 @@ impl Start {
             hook: request.hook,
             ingress_rate: policy.ingress_rate,
             running: None,
-            in_use: plan::tx_queues_in_use(&policy, &interface, root.as_ref())?,
+            in_use: tx_queues::in_use(&policy, &interface, root.as_ref())?,
             available_bytes: memory::available_bytes(),
         };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;

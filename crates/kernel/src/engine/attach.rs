@@ -1,10 +1,10 @@
 //! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
-use crate::engine::steering;
 use crate::engine::xsk_checks;
+use crate::engine::{clsact, steering};
 use crate::record::{Hook, Record};
-use crate::system::{bpffs, qdiscs, steering_filter};
+use crate::system::{bpffs, steering_filter};
 use sluice_error::{Doing, Error, Result};
 use std::io;
 use std::path::Path;
@@ -14,19 +14,9 @@ pub(crate) const SPLITTER: &str = "sl_split";
 
 /// Installs the filter that sends possible super-packets through the splitter.
 pub(crate) fn install_splitter(record: &mut Record, pins: &Path) -> Result<()> {
-    claim_clsact(record)?;
+    clsact::claim(record)?;
     let action = format!("action mirred egress redirect dev {}", record.split_device());
     hooks::set_filter(&record.interface, Side::Egress, &pins.join(SPLITTER), &action)
-}
-
-/// Adds clsact if it is missing. The record says that it is ours before it is there.
-pub(super) fn claim_clsact(record: &mut Record) -> Result<()> {
-    if !qdiscs::has_clsact(&record.interface)? {
-        record.made_clsact = true;
-        record.save()?;
-        hooks::add_clsact(&record.interface)?;
-    }
-    Ok(())
 }
 
 /// Attaches the hooks: on arrival always, on departure where nothing queues or a hook marks. A hook that the kernel lacks is
@@ -110,7 +100,7 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Pat
         return hooks::attach(&pins.join(program), record.ifindex, point, &pins.join(link))?
             .doing(|| format!("attaching {program} to {}", record.interface));
     }
-    claim_clsact(record)?;
+    clsact::claim(record)?;
     hooks::set_filter(&record.interface, side, &pins.join(program), "")?;
     if side == Side::Ingress && record.ingress_rate_bps.is_some() && !tcx {
         let to = record.partner.as_ref().map_or_else(|| record.ingress_device(), |partner| partner.interface.clone());

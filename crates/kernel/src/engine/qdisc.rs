@@ -4,7 +4,7 @@ use crate::bpf::mapped::Mapped;
 use crate::bpf::object::{self, Loader};
 use crate::engine::programs::{self, Loading};
 use crate::engine::verify::Scheduler;
-use crate::engine::{Counters, Driver, Placed, plan};
+use crate::engine::{Counters, Driver, Placed, tx_queues};
 use crate::fault;
 use crate::maps::{schedulers, tables};
 use crate::record::Record;
@@ -43,7 +43,7 @@ impl Driver for BpfQdisc {
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             loader.entries("state", instances)?;
             loader.entries("packets", instances * abi::SL_SLOTS)?;
-            if (1..=plan::MOST_SHARING).contains(&queues) {
+            if (1..=tx_queues::MOST_SHARING).contains(&queues) {
                 loader.constant("sl_shares", 1)?;
                 loader.make("shared_link", 1)?;
                 loader.make("shared_conf", abi::SL_BUFFERS)?;

@@ -4,8 +4,7 @@
 
 use crate::bpf::hooks;
 use crate::bpf::object::{self, Loader};
-use crate::engine::attach;
-use crate::engine::programs::Loading;
+use crate::engine::clsact;
 use crate::record::{Engine, Record};
 use crate::system::{paths, steering_filter};
 use sluice_error::{Doing, Result};
@@ -21,18 +20,18 @@ pub(super) fn is_wanted(record: &Record) -> bool {
 }
 
 /// Loads the program beside the trees, whose maps are pinned.
-pub(super) fn load(record: &Record, by_source: u32, loading: &Loading<'_>) -> Result<()> {
+pub(super) fn load(record: &Record, by_source: u32, l3: u32, pins: &Path) -> Result<()> {
     if !is_wanted(record) {
         return Ok(());
     }
     let mut loader = Loader::steer()?;
     loader.constant("sl_leaf_by_source", by_source)?;
-    loader.constant("sl_l3_type", u32::from(!loading.interface.ethernet))?;
+    loader.constant("sl_l3_type", l3)?;
     loader.constant("sl_trees", record.queues)?;
-    loader.share(loading.pins)?;
+    loader.share(pins)?;
     let mut loaded = loader.load(paths::run())?;
-    object::pin_maps(&mut loaded, loading.pins)?;
-    object::pin_programs(&loaded, loading.pins)
+    object::pin_maps(&mut loaded, pins)?;
+    object::pin_programs(&loaded, pins)
 }
 
 /// Puts the filter on departures, in place of an earlier one.
@@ -40,7 +39,7 @@ pub(crate) fn install(record: &mut Record, pins: &Path) -> Result<()> {
     if !is_wanted(record) {
         return Ok(());
     }
-    attach::claim_clsact(record)?;
+    clsact::claim(record)?;
     let program = hooks::pinned_fd(&pins.join(PROGRAM))?;
     steering_filter::set(record.ifindex, program.as_fd(), record.queues)
         .doing(|| format!("leading departures of {} to its tx queues (act_skbedit)", record.interface))

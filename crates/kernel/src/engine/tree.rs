@@ -51,13 +51,6 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { network, way, header_bytes: interface.header_bytes(), slots })
     }
 
-    /// The longest frame, as the link counts it.
-    fn frame_bytes(&self, interface: &Interface) -> u32 {
-        let framing = &self.network.framing;
-        let whole = i64::from(interface.mtu_bytes + self.header_bytes) + i64::from(framing.overhead_bytes);
-        whole.clamp(i64::from(framing.mpu_bytes.max(64)), 1 << 16) as u32
-    }
-
     /// Whether the leaf of a packet is found by its source, for the programs.
     pub fn by_source(&self) -> u32 {
         u32::from(self.way == Way::Up)
@@ -90,6 +83,24 @@ impl<'a> Wanted<'a> {
         Ok(())
     }
 
+    /// Makes each of these trees, which run so, that of the policy, or that part of them, and then has packets of the leaves come to their homes.
+    fn make<'m>(
+        &self,
+        numbers: &Numbers,
+        maps: &TreeMaps,
+        trees: impl IntoIterator<Item = (&'m Instance, TreeTable)>,
+    ) -> Result<()> {
+        let mut wanted = None;
+        for (instance, running) in trees {
+            // Kinds of queues may have other numbers in another tree.
+            let table = self.table(numbers, &running)?;
+            instance.make(&running.changes_to(&table))?;
+            wanted = Some(table);
+        }
+        wanted.iter().for_each(|table| maps.set_homes(table));
+        Ok(())
+    }
+
     /// Has packets found by the addresses of the policy, whose leaves are there. `hosts`: the groups as they are, and as the policy has them.
     pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps, (now, hosts): (&HostTable, &HostTable)) -> Result<()> {
         maps.set_hosts(now, hosts);
@@ -106,14 +117,15 @@ impl<'a> Wanted<'a> {
     pub fn check(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
         let numbers = Numbers::of(self.network, &maps.owners()).map_err(refused)?;
-        for instance in &maps.instances {
+        for (number, instance) in maps.instances.iter().enumerate() {
             let running = instance.running();
-            if !running.includes(&self.table(&numbers, &running)?) {
+            let table = self.table(&numbers, &running)?;
+            if !running.includes(&table) {
                 return wrong("the tree of classes is not the one that was written");
             }
-        }
-        if !maps.has_homes(&self.table(&numbers, &maps.first().running())?) {
-            return wrong("packets do not come to the tx queues that were written");
+            if number == 0 && !maps.has_homes(&table) {
+                return wrong("packets do not come to the tx queues that were written");
+            }
         }
         if !maps.has_addresses(&numbers.addresses(self.network)) {
             return wrong("the table of addresses is not the one that was written");
@@ -142,7 +154,8 @@ pub(super) fn refused(error: TreeError) -> Error {
 }
 
 impl Driver for TreeQdisc {
-    /// Loads the qdisc with one tree, or one for each tx queue and the program of the filter, and registers it under a name that is free, which it sets in the record.
+    /// Loads the qdisc with one tree, or one for each tx queue and the program of the filter, and registers it under a name that is free, which it sets in
+    /// the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let wanted = Wanted::of(record, loading.policy, interface)?;
@@ -160,25 +173,16 @@ impl Driver for TreeQdisc {
                 loader.entries("packets", trees * abi::SL_TREE_SLOTS)?;
                 loader.make("shared_trees", 1)?;
                 loader.make("tree_part", trees)?;
+                loader.help_without_memory(several_trees::help_without_memory(trees, &interface.name));
             }
             Ok(loader)
-        })
-        .map_err(|error| match trees {
-            1.. if error.what.contains("no memory") => {
-                let what = format!("{}: {trees} trees of classes take {} MB", error.what, several_trees::mb(trees));
-                Error::system(what).help(format!(
-                    "write `\"queues\": \"one\"` into \"link\", or use fewer tx queues (ethtool -L {} combined N, or tx N)",
-                    interface.name
-                ))
-            }
-            _ => error,
         })?;
         if trees > 0 {
             let parts = tables::open(loading.pins, "tree_part")?;
-            let frame_bytes = wanted.frame_bytes(interface);
+            let frame_bytes = sluice_tables::frame_bytes(&wanted.network.framing, interface.mtu_bytes);
             (0..trees).try_for_each(|n| tables::write(&parts, n, &part(n, trees, frame_bytes)))?;
         }
-        steering::load(record, wanted.by_source(), loading)?;
+        steering::load(record, wanted.by_source(), u32::from(!interface.ethernet), loading.pins)?;
         // A leaf without packets and debt owes nothing, so another host may have it at once.
         wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)?;
         early_leaf::load(record, wanted.by_source(), loading.pins)
@@ -200,12 +204,10 @@ impl Driver for TreeQdisc {
             all.push((instance, running));
         }
         let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
-        let table = wanted.table(&numbers, &all[0].1)?;
         let groups = maps.hosts();
         let hosts = wanted.hosts(&numbers, &groups)?;
         maps.set_owners(&numbers.owners);
-        all.iter().try_for_each(|(instance, running)| instance.make(&running.changes_to(&table)))?;
-        maps.set_homes(&table);
+        wanted.make(&numbers, &maps, all)?;
         wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
@@ -217,13 +219,9 @@ impl Driver for TreeQdisc {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.numbers_in_force(at, &maps)?;
-        for instance in &maps.instances {
-            let running = instance.running_part(&numbers.all_leaves());
-            let table = wanted.table(&numbers, &running)?;
-            instance.make(&running.changes_to(&table))?;
-            maps.set_homes(&table);
-        }
-        Ok(())
+        let leaves = numbers.all_leaves();
+        let all = maps.instances.iter().map(|instance| (instance, instance.running_part(&leaves)));
+        wanted.make(&numbers, &maps, all)
     }
 
     /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.

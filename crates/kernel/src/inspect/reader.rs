@@ -3,7 +3,7 @@
 use crate::command::recover;
 use crate::engine::managed;
 use crate::maps::flows::FlowTable;
-pub use crate::record::ManagedInterfaces;
+pub use crate::record::managed_interfaces::ManagedInterfaces;
 use crate::record::{self, Phase, Record};
 use crate::status::{ForwardStatus, Pinned, Status};
 use crate::system::interface::Interface;

@@ -66,10 +66,9 @@ impl TreeMaps {
     pub fn open(pins: &Path) -> Result<TreeMaps> {
         let map = |name: &str| tables::open(pins, name);
         let trees = Words::of_each::<abi::sl_tree>(&map("tree")?)?;
-        let rings = match pins.join("changes").exists() {
-            true => Words::of_each::<abi::sl_tree_changes>(&map("changes")?)?,
-            false => Vec::new(),
-        };
+        let is_there = |name: &str| pins.join(name).exists();
+        let rings =
+            if is_there("changes") { Words::of_each::<abi::sl_tree_changes>(&map("changes")?)? } else { Vec::new() };
         let mut rings = rings.into_iter();
         let instance = |tree| Ok(Instance { tree, ring: rings.next(), worker: Workers::open_if_there(pins)? });
         Ok(TreeMaps {
@@ -77,14 +76,10 @@ impl TreeMaps {
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
             hosts: Words::of::<abi::sl_each_host>(&map("hosts")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
-            homes: match pins.join("homes").exists() {
-                true => Some(Words::of::<abi::sl_tree_homes>(&map("homes")?)?),
-                false => None,
-            },
-            shared: match pins.join("shared_trees").exists() {
-                true => Some(Words::of::<abi::sl_shared_trees>(&map("shared_trees")?)?),
-                false => None,
-            },
+            shared: is_there("shared_trees")
+                .then(|| Words::of::<abi::sl_shared_trees>(&map("shared_trees")?))
+                .transpose()?,
+            homes: is_there("homes").then(|| Words::of::<abi::sl_tree_homes>(&map("homes")?)).transpose()?,
         })
     }
 
@@ -106,29 +101,29 @@ impl TreeMaps {
         }
     }
 
-    /// Has packets of the leaves of a table come to their homes, where there are several trees. The table may have a part of the leaves.
-    pub fn set_homes(&self, table: &TreeTable) {
-        let Some(words) = &self.homes else { return };
-        let mut homes = abi::boxed_zeroed::<abi::sl_tree_homes>();
-        words.get(0, &mut *homes);
-        let wanted = table.homes(self.instances.len() as u32);
+    /// The homes as they are, and with those of the leaves of a table, which may be a part of all. None: there is one tree.
+    fn homes_with(&self, table: &TreeTable) -> Option<[Box<abi::sl_tree_homes>; 2]> {
+        let words = self.homes.as_ref()?;
+        let mut now = abi::boxed_zeroed::<abi::sl_tree_homes>();
+        words.get(0, &mut *now);
+        let (mut with, wanted) = (now.clone(), table.homes(self.instances.len() as u32));
         for leaf in table.nodes.keys().map(|number| *number as usize).filter(|number| *number < wanted.of_leaf.len()) {
-            homes.of_leaf[leaf] = wanted.of_leaf[leaf];
+            with.of_leaf[leaf] = wanted.of_leaf[leaf];
         }
-        (homes.by_class, homes.of_class) = (wanted.by_class, wanted.of_class);
-        words.set(0, &*homes);
+        (with.by_class, with.of_class) = (wanted.by_class, wanted.of_class);
+        Some([now, with])
+    }
+
+    /// Has packets of the leaves of a table come to their homes, where there are several trees.
+    pub fn set_homes(&self, table: &TreeTable) {
+        if let (Some(words), Some([_, with])) = (&self.homes, self.homes_with(table)) {
+            words.set(0, &*with);
+        }
     }
 
     /// Whether packets of the leaves of a table come to their homes.
     pub fn has_homes(&self, table: &TreeTable) -> bool {
-        let Some(words) = &self.homes else { return true };
-        let mut homes = abi::boxed_zeroed::<abi::sl_tree_homes>();
-        words.get(0, &mut *homes);
-        let wanted = table.homes(self.instances.len() as u32);
-        let mut leaves =
-            table.nodes.keys().map(|number| *number as usize).filter(|number| *number < homes.of_leaf.len());
-        leaves.all(|leaf| homes.of_leaf[leaf] == wanted.of_leaf[leaf])
-            && (homes.by_class, homes.of_class) == (wanted.by_class, wanted.of_class)
+        self.homes_with(table).is_none_or(|[now, with]| abi::bytes_of(&*now) == abi::bytes_of(&*with))
     }
 
     /// The only tree, or the first one.

@@ -50,7 +50,7 @@ pub(crate) struct Pinned {
     workers: Option<Workers>,
     /// Parts that were not in place, and the time of that check.
     missing: RefCell<Option<(Instant, Vec<String>)>>,
-    /// What readings of the tree have left for the next one.
+    /// The parts of the tree's readings that the next one can use.
     kept: RefCell<Kept>,
 }
 

@@ -78,6 +78,23 @@ pub(crate) fn is_own_device(name: &str) -> bool {
 }
 
 impl Interface {
+    /// An Ethernet interface with one queue, for tests.
+    #[cfg(test)]
+    pub(crate) fn example() -> Interface {
+        Interface {
+            name: "eth0".to_owned(),
+            ifindex: 2,
+            mtu_bytes: 1500,
+            ethernet: true,
+            up: true,
+            tx_queues: 1,
+            rx_queues: 1,
+            kind: None,
+            has_xdp: false,
+            peer_elsewhere: false,
+        }
+    }
+
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {
         let ifindex = if can_be_named(name) { nix::net::if_::if_nametoindex(name).unwrap_or(0) } else { 0 };

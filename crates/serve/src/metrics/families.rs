@@ -129,7 +129,7 @@ fn of_wires(sample: &Sample) -> Vec<Family> {
         .each(sides(), |(one, side)| Some((vec![name(one), direction(side)], Value::Sum(side.port?.wait_s)))),
         Family::gauge(
             "sluice_wire_port_limit",
-            "What the interface that packets of a wire leave by may have to send, as was found",
+            "The most bytes that the interface by which packets of a wire leave has to send at a time, as was found",
             Some(Unit::Bytes),
         )
         .each(sides(), |(one, side)| {

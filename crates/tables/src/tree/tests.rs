@@ -325,3 +325,29 @@ fn a_full_tree_says_so() {
     let error = Numbers::of(&three(), &owners).expect_err("no leaf is free");
     assert_eq!(error, TreeError::NoLeaves(3));
 }
+
+/// All that is below a child of the link has one home, and the children are dealt out over all trees; classes have the homes of their leaves.
+#[test]
+fn leaves_of_a_child_have_one_home() {
+    let mut table = TreeTable::empty();
+    let mut add = |number, parent| {
+        let conf = Node::below(parent).conf();
+        table.nodes.insert(number, conf);
+    };
+    (1..=4).for_each(|site| add(LINK + site, LINK));
+    add(LINK + 5, LINK + 2);
+    (0..8).for_each(|leaf| add(leaf, LINK + 1 + leaf % 5));
+    (8..16).for_each(|leaf| add(leaf, LINK));
+    // A part of a divided leaf.
+    add(16, 3);
+    add(NOBODY, LINK);
+    let homes = table.homes(4);
+    // Site 5 is below site 2.
+    assert_eq!(homes.of_leaf[..8], [1, 2, 3, 0, 2, 1, 2, 3]);
+    assert_eq!(homes.of_leaf[8..16], [0, 1, 2, 3, 0, 1, 2, 3]);
+    assert_eq!((homes.of_leaf[16], homes.of_leaf[NOBODY as usize], homes.by_class), (0, 3, 0));
+    assert!(table.homes(1).of_leaf.iter().all(|home| *home == 0));
+    table.classes = [(0, 9), (5, 4)].into();
+    let homes = table.homes(4);
+    assert_eq!((homes.by_class, homes.of_class[0], homes.of_class[5], homes.of_class[6]), (1, 1, 2, 3));
+}

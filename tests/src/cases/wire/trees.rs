@@ -201,7 +201,7 @@ pub fn subscribers_change(lab: &Lab) {
     end(process);
 }
 
-/// What the server keeps from one sample to the next it reads anew when a policy or a subscriber has changed: its plan, its site, the numbers of leaves.
+/// The server reads anew, when a policy or a subscriber has changed, the values that it keeps from one sample to the next: its plan, its site, the numbers of leaves.
 fn samples_follow(lab: &Lab, net: &Middle, server: &Server) {
     let on_m0 = |name: &str, key: &str| {
         let reply = server.get(&format!("/api/interfaces/m0/subscriber?name={name}"));
